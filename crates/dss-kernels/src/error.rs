@@ -1,0 +1,82 @@
+//! The one error type of the crate.
+
+/// What went wrong, where, and what was expected.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A slice has the wrong number of elements.
+    #[error("{op}: `{name}` must be {shape} = {expected} elements, but has {got}")]
+    Shape {
+        /// The operation that was called.
+        op: &'static str,
+        /// The argument.
+        name: &'static str,
+        /// Its shape in the letters of the glossary.
+        shape: &'static str,
+        /// Elements that shape means here.
+        expected: usize,
+        /// Elements that came.
+        got: usize,
+    },
+    /// A NaN or an infinity among the arguments.
+    #[error("{op}: `{name}`[{index}] is {value}; every value must be finite")]
+    NonFinite {
+        /// The operation that was called.
+        op: &'static str,
+        /// The argument.
+        name: &'static str,
+        /// Flat index of the first offender.
+        index: usize,
+        /// The offender.
+        value: f64,
+    },
+    /// A size or option outside what the operation is defined for.
+    #[error("{op}: {what}")]
+    Invalid {
+        /// The operation that was called.
+        op: &'static str,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// The mathematics has no answer here (a pole, a zero eigenvalue, a defective matrix).
+    #[error("{op}: {what}")]
+    Singular {
+        /// The operation that was called.
+        op: &'static str,
+        /// Which condition fails, and where.
+        what: String,
+    },
+    /// A softmax model with Re λ > 0 was asked to go on past the length its kernel is defined for.
+    #[error(
+        "{op}: position {position} lies beyond the kernel's length {length}, and {modes} modes have Re λ > 0: \
+         their kernel grows without bound there (reset the state, or use a model without such modes)"
+    )]
+    PastEnd {
+        /// The operation that was called.
+        op: &'static str,
+        /// First position that cannot be computed.
+        position: usize,
+        /// The length L of the softmax.
+        length: usize,
+        /// How many modes have Re λ > 0.
+        modes: usize,
+    },
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Checks a slice's length against the shape it must have.
+pub(crate) fn check_len(
+    op: &'static str,
+    name: &'static str,
+    shape: &'static str,
+    expected: usize,
+    got: usize,
+) -> Result<()> {
+    if expected == got {
+        Ok(())
+    } else {
+        Err(Error::Shape { op, name, shape, expected, got })
+    }
+}

@@ -1,0 +1,296 @@
+//! The DSS kernels K: [C, H, L] from their parameters, forward and backward (§3.1, Alg. 1).
+
+mod modes;
+mod params;
+mod reference;
+mod vandermonde;
+
+use crate::complex::{C64, exp};
+use crate::error::{Error, Result, check_len};
+use crate::par::{self, Disjoint};
+use crate::real::Real;
+use modes::{Deltas, Lambda, ParamSums, delta_log_slope, lambda_re_slope, scale, scale_backward, zeta};
+use vandermonde::Blocks;
+
+pub use params::{
+    DELTA_LOG_LIMIT, Delta, EPSILON, KernelConfig, ParamGrads, Params, Variant,
+};
+pub use reference::{kernel_listing, kernel_softmax_eps};
+
+/// Plan and buffers for the kernels of one layer.
+///
+/// Time O(C·H·N·L) at the speed of a matrix product, memory O(C·H·L) for the result and O(N√L) per worker; the
+/// [H, N, L] tensor of the paper's listing never exists. After [`Kernel::new`] nothing allocates.
+///
+/// Finite parameters give finite kernels and gradients. Re λ > 0 (softmax) is exact; λ → 0 and λΔL → 2πik are
+/// regularised by [`EPSILON`] as in the paper's listing; |Δ_log| beyond [`DELTA_LOG_LIMIT`] counts as the limit, with
+/// zero gradient; results that exceed the range of `T` saturate at its largest finite number.
+pub struct Kernel<T> {
+    config: KernelConfig,
+    blocks: Blocks,
+    lambda: Lambda,
+    scratch: Vec<Scratch<T>>,
+    /// [H, N]: each channel's share of the gradient of Λ, summed in the order of the channels.
+    lambda_shares: Vec<C64>,
+}
+
+struct Scratch<T> {
+    sums: vandermonde::Scratch<T>,
+    /// Modes of one direction: indices, exponents, coefficients.
+    index: Vec<usize>,
+    zeta: Vec<C64>,
+    q: Vec<C64>,
+    c: Vec<C64>,
+    s0: Vec<C64>,
+    s1: Vec<C64>,
+    g_zeta: Vec<C64>,
+    g_q: Vec<C64>,
+    /// [L]: a kernel of the modes that run backwards.
+    reversed: Vec<T>,
+    params: ParamSums,
+}
+
+impl<T: Real> Scratch<T> {
+    fn new(config: &KernelConfig, blocks: Blocks) -> Self {
+        let complex = || vec![C64::ZERO; config.n];
+        Self {
+            sums: vandermonde::Scratch::new(config.n, blocks),
+            index: Vec::with_capacity(config.n),
+            zeta: Vec::with_capacity(config.n),
+            q: Vec::with_capacity(config.n),
+            c: Vec::with_capacity(config.n),
+            s0: complex(),
+            s1: complex(),
+            g_zeta: complex(),
+            g_q: complex(),
+            reversed: vec![T::ZERO; config.len],
+            params: ParamSums::new(config.n),
+        }
+    }
+
+    /// Collects the modes of channel h that run in one direction; false if there are none.
+    fn select(
+        &mut self,
+        config: &KernelConfig,
+        lambda: &Lambda,
+        delta: Deltas,
+        growing: bool,
+    ) -> bool {
+        self.index.clear();
+        self.zeta.clear();
+        self.q.clear();
+        for (i, (&value, &grows)) in lambda.values.iter().zip(&lambda.growing).enumerate() {
+            if grows == growing {
+                let zeta = zeta(value, grows, delta);
+                self.index.push(i);
+                self.zeta.push(zeta);
+                self.q.push(scale(config, value, zeta));
+            }
+        }
+        !self.index.is_empty()
+    }
+
+    /// c = W·q of channel h, kernel `channel`; times e^{ζ(L_norm − L)} for the modes that run backwards from the end
+    /// of a longer kernel.
+    fn set_coefficients(
+        &mut self,
+        config: &KernelConfig,
+        w: &[T],
+        channel: usize,
+        h: usize,
+        ahead: usize,
+    ) {
+        self.c.clear();
+        for (i, &mode) in self.index.iter().enumerate() {
+            let w = w_at(config, w, channel, h, mode);
+            let shift = if ahead == 0 { C64::ONE } else { exp(self.zeta[i] * ahead as f64) };
+            self.c.push(w * self.q[i] * shift);
+        }
+    }
+}
+
+/// W[channel, h, mode]
+fn w_at<T: Real>(config: &KernelConfig, w: &[T], channel: usize, h: usize, mode: usize) -> C64 {
+    let at = 2 * ((channel * config.h + h) * config.n + mode);
+    C64::new(w[at].to_f64(), w[at + 1].to_f64())
+}
+
+impl<T: Real> Kernel<T> {
+    /// A plan for kernels of this variant and size.
+    pub fn new(config: KernelConfig) -> Result<Self> {
+        config.validate("Kernel::new")?;
+        let blocks = Blocks::new(config.len);
+        let workers = par::workers().min(config.h);
+        Ok(Self {
+            blocks,
+            lambda: Lambda::with_capacity(config.n),
+            scratch: (0..workers).map(|_| Scratch::new(&config, blocks)).collect(),
+            lambda_shares: vec![C64::ZERO; config.h * config.n],
+            config,
+        })
+    }
+
+    /// What this plan computes.
+    pub fn config(&self) -> &KernelConfig {
+        &self.config
+    }
+
+    fn prepare(&mut self, op: &'static str, params: &Params<T>) -> Result<()> {
+        params.validate(op, &self.config)?;
+        self.lambda.set(&self.config, params);
+        let growing = self.lambda.count_growing();
+        if growing > 0 && self.config.len > self.config.norm_len {
+            let (position, length) = (self.config.norm_len, self.config.norm_len);
+            return Err(Error::PastEnd { op, position, length, modes: growing });
+        }
+        Ok(())
+    }
+
+    /// Computes K: [C, H, L].
+    pub fn forward(&mut self, params: &Params<T>, k: &mut [T]) -> Result<()> {
+        let op = "Kernel::forward";
+        self.prepare(op, params)?;
+        let config = self.config;
+        let KernelConfig { channels, h: features, len, .. } = config;
+        check_len(op, "k", "[C, H, L]", channels * features * len, k.len())?;
+        let (lambda, blocks) = (&self.lambda, self.blocks);
+        let k = Disjoint::new(k);
+        par::for_each(&mut self.scratch, features, |scratch, h| {
+            let delta = Deltas::of(&config, params, h);
+            let forwards = scratch.select(&config, lambda, delta, false);
+            if forwards {
+                scratch.sums.set_modes(blocks, &scratch.zeta);
+            }
+            for channel in 0..channels {
+                // SAFETY: rows belong to one channel h each.
+                let row = unsafe { k.part((channel * features + h) * len, len) };
+                if forwards {
+                    scratch.set_coefficients(&config, params.w, channel, h, 0);
+                    scratch.sums.sum(blocks, &scratch.c, row);
+                } else {
+                    row.fill(T::ZERO);
+                }
+            }
+            if scratch.select(&config, lambda, delta, true) {
+                scratch.sums.set_modes(blocks, &scratch.zeta);
+                for channel in 0..channels {
+                    // SAFETY: as above.
+                    let row = unsafe { k.part((channel * features + h) * len, len) };
+                    let ahead = config.norm_len - len;
+                    scratch.set_coefficients(&config, params.w, channel, h, ahead);
+                    scratch.sums.sum(blocks, &scratch.c, &mut scratch.reversed);
+                    for (k, &r) in row.iter_mut().zip(scratch.reversed.iter().rev()) {
+                        *k += r;
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Given dk = ∂loss/∂K: [C, H, L], writes the true gradients of all parameters.
+    pub fn backward(
+        &mut self,
+        params: &Params<T>,
+        dk: &[T],
+        grads: ParamGrads<T>,
+    ) -> Result<()> {
+        let op = "Kernel::backward";
+        self.prepare(op, params)?;
+        let config = self.config;
+        let KernelConfig { channels, h: features, n, len, .. } = config;
+        check_len(op, "dk", "[C, H, L]", channels * features * len, dk.len())?;
+        grads.validate(op, &config)?;
+        let (lambda, blocks, per) = (&self.lambda, self.blocks, config.delta.per_channel());
+        let shares = Disjoint::new(&mut self.lambda_shares);
+        let g_w = Disjoint::new(grads.w);
+        let g_delta = Disjoint::new(grads.delta_log);
+        par::for_each(&mut self.scratch, features, |scratch, h| {
+            let delta = Deltas::of(&config, params, h);
+            scratch.params.clear();
+            for growing in [false, true] {
+                if !scratch.select(&config, lambda, delta, growing) {
+                    continue;
+                }
+                scratch.sums.set_modes(blocks, &scratch.zeta);
+                scratch.g_zeta.fill(C64::ZERO);
+                scratch.g_q.fill(C64::ZERO);
+                let ahead = if growing { config.norm_len - len } else { 0 };
+                for channel in 0..channels {
+                    let row = &dk[(channel * features + h) * len..][..len];
+                    // SAFETY: rows of W belong to one channel h each.
+                    let g_w = unsafe { g_w.part(2 * (channel * features + h) * n, 2 * n) };
+                    scratch.add_row(&config, params.w, channel, h, row, growing, ahead, blocks, g_w);
+                }
+                for (i, &mode) in scratch.index.iter().enumerate() {
+                    let value = lambda.values[mode];
+                    let (g_zeta, g_lambda) =
+                        scale_backward(&config, value, scratch.zeta[i], scratch.g_q[i]);
+                    let g_zeta = g_zeta + scratch.g_zeta[i];
+                    scratch.params.add(mode, value, growing, delta, g_zeta, g_lambda);
+                }
+            }
+            // SAFETY: each channel h has its own share and its own Δ_log.
+            let (share, g_delta) = unsafe { (shares.part(h * n, n), g_delta.part(h * per, per)) };
+            share.copy_from_slice(&scratch.params.lambda);
+            let [re, im] = scratch.params.delta_log;
+            let slope = |i: usize| delta_log_slope(params.delta_log[h * per + i].to_f64());
+            if per == 1 {
+                g_delta[0] = T::from_f64(slope(0) * (re + im));
+            } else {
+                g_delta[0] = T::from_f64(slope(0) * re);
+                g_delta[1] = T::from_f64(slope(1) * im);
+            }
+        });
+        for mode in 0..n {
+            let sum: C64 = self.lambda_shares[mode..].iter().step_by(n).sum();
+            let slope = lambda_re_slope(config.variant, params.lambda_re[mode].to_f64());
+            grads.lambda_re[mode] = T::from_f64(slope * sum.re);
+            grads.lambda_im[mode] = T::from_f64(sum.im);
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real> Scratch<T> {
+    /// One kernel's part of the gradients: g_W into `g_w`, the rest added to `g_zeta` and `g_q`.
+    #[allow(clippy::too_many_arguments)]
+    fn add_row(
+        &mut self,
+        config: &KernelConfig,
+        w: &[T],
+        channel: usize,
+        h: usize,
+        dk: &[T],
+        growing: bool,
+        ahead: usize,
+        blocks: Blocks,
+        g_w: &mut [T],
+    ) {
+        let modes = self.index.len();
+        let (s0, s1) = (&mut self.s0[..modes], &mut self.s1[..modes]);
+        if growing {
+            for (r, &d) in self.reversed.iter_mut().zip(dk.iter().rev()) {
+                *r = d;
+            }
+            self.sums.moments(blocks, &self.reversed, s0, s1);
+        } else {
+            self.sums.moments(blocks, dk, s0, s1);
+        }
+        for (i, &mode) in self.index.iter().enumerate() {
+            let w = w_at(config, w, channel, h, mode);
+            let (mut s0, mut s1) = (self.s0[i], self.s1[i]);
+            if ahead > 0 {
+                let shift = exp(self.zeta[i] * ahead as f64);
+                s1 = shift * (s1 + s0 * ahead as f64);
+                s0 *= shift;
+            }
+            let c = w * self.q[i];
+            self.g_zeta[i] += (c * s1).conj();
+            self.g_q[i] += (w * s0).conj();
+            let g = (self.q[i] * s0).conj();
+            g_w[2 * mode] = T::from_f64(g.re);
+            g_w[2 * mode + 1] = T::from_f64(g.im);
+        }
+    }
+}

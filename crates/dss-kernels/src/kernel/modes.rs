@@ -1,0 +1,187 @@
+//! From parameters to modes: every kernel of the paper is K_l = Re Σ_n c_n·exp(ζ_n·k) with Re ζ ≤ 0.
+//!
+//! A mode with Re λ ≤ 0 runs forwards, k = l. A softmax mode with Re λ > 0 runs backwards in time, k = L−1−l and
+//! ζ = −λΔ: its row is normalised by its largest element, the last one, so no power ever exceeds 1 in modulus.
+//!
+//! c = W·q, with λ unscaled by Δ:
+//! - softmax: q = (e^ζ − 1)·reciprocal_ε((e^{ζL} − 1)·λ)   (the listing's form)
+//! - exp: q = (e^ζ − 1)·conj(λ)/max(|λ|², ε)
+//! - exp-no-scale: q = 1
+//!
+//! Gradients are for real and imaginary parts, g_x = ∂loss/∂Re x + i·∂loss/∂Im x. For holomorphic f, y = f(x) gives
+//! g_x = conj(f'(x))·g_y; reciprocal_ε is not holomorphic and needs its second Wirtinger derivative too.
+
+use super::params::{DELTA_LOG_LIMIT, EPSILON, KernelConfig, Params, Variant};
+use crate::complex::{C64, exp, expm1, reciprocal_eps};
+use crate::real::Real;
+
+/// Largest |Re z|, |Im z| that is kept: z·L stays finite, and a phase this large has no digits anyway.
+const Z_LIMIT: f64 = 1e290;
+
+/// Λ in f64, and which of its modes grow.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lambda {
+    pub values: Vec<C64>,
+    /// Re λ > 0.
+    pub growing: Vec<bool>,
+}
+
+impl Lambda {
+    pub(crate) fn with_capacity(n: usize) -> Self {
+        Self { values: Vec::with_capacity(n), growing: Vec::with_capacity(n) }
+    }
+
+    pub(crate) fn set<T: Real>(&mut self, config: &KernelConfig, params: &Params<T>) {
+        self.values.clear();
+        self.growing.clear();
+        for (re, im) in params.lambda_re.iter().zip(params.lambda_im) {
+            let lambda = C64::new(lambda_re(config.variant, re.to_f64()), im.to_f64());
+            self.values.push(lambda);
+            self.growing.push(lambda.re > 0.0);
+        }
+    }
+
+    pub(crate) fn count_growing(&self) -> usize {
+        self.growing.iter().filter(|&&g| g).count()
+    }
+}
+
+/// Re λ from the stored parameter.
+fn lambda_re(variant: Variant, stored: f64) -> f64 {
+    match variant {
+        Variant::Softmax => stored,
+        // Limited as Δ_log is.
+        _ => -stored.clamp(-DELTA_LOG_LIMIT, DELTA_LOG_LIMIT).exp(),
+    }
+}
+
+/// Δ of one channel for the real and the imaginary part of Λ.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deltas {
+    pub re: f64,
+    pub im: f64,
+}
+
+impl Deltas {
+    pub(crate) fn of<T: Real>(config: &KernelConfig, params: &Params<T>, h: usize) -> Self {
+        let per = config.delta.per_channel();
+        let at = |i: usize| {
+            let log = params.delta_log[h * per + i].to_f64();
+            log.clamp(-DELTA_LOG_LIMIT, DELTA_LOG_LIMIT).exp()
+        };
+        Self { re: at(0), im: at(per - 1) }
+    }
+}
+
+/// ζ = ±λΔ with Re ζ ≤ 0: the exponent of one step of a mode, in the direction it runs.
+pub(crate) fn zeta(lambda: C64, growing: bool, delta: Deltas) -> C64 {
+    let limit = |x: f64| x.clamp(-Z_LIMIT, Z_LIMIT);
+    let z = C64::new(limit(lambda.re * delta.re), limit(lambda.im * delta.im));
+    if growing { -z } else { z }
+}
+
+/// q of one mode: the factor between W and the mode's coefficient.
+pub(crate) fn scale(config: &KernelConfig, lambda: C64, zeta: C64) -> C64 {
+    match config.variant {
+        Variant::Softmax => {
+            let den = expm1(zeta * config.norm_len as f64);
+            expm1(zeta) * reciprocal_eps(den * lambda, EPSILON)
+        }
+        Variant::Exp => expm1(zeta) * clamped_reciprocal(lambda),
+        Variant::ExpNoScale => C64::ONE,
+    }
+}
+
+/// Gradients (g_ζ, g_λ) through q, given g_q.
+pub(crate) fn scale_backward(
+    config: &KernelConfig,
+    lambda: C64,
+    zeta: C64,
+    g_q: C64,
+) -> (C64, C64) {
+    match config.variant {
+        Variant::Softmax => {
+            let len = config.norm_len as f64;
+            let (num, den) = (expm1(zeta), expm1(zeta * len));
+            let r = reciprocal_eps(den * lambda, EPSILON);
+            let (g_num, g_r) = (r.conj() * g_q, num.conj() * g_q);
+            // r = conj(x)/D, D = |x|² + ε:  ∂r/∂x = −r², ∂r/∂conj(x) = ε/D².
+            let inverse_d = reciprocal_eps_denominator(den * lambda);
+            let r_conj = r.conj();
+            let g_x = -r_conj * r_conj * g_r + g_r.conj() * (EPSILON * inverse_d * inverse_d);
+            let (g_den, g_lambda) = (lambda.conj() * g_x, den.conj() * g_x);
+            let g_zeta = exp(zeta).conj() * g_num + exp(zeta * len).conj() * len * g_den;
+            (g_zeta, g_lambda)
+        }
+        Variant::Exp => {
+            let (num, r) = (expm1(zeta), clamped_reciprocal(lambda));
+            let (g_num, g_r) = (r.conj() * g_q, num.conj() * g_q);
+            let g_lambda = if lambda.norm_sqr() > EPSILON {
+                -r.conj() * r.conj() * g_r
+            } else {
+                g_r.conj() / EPSILON
+            };
+            (exp(zeta).conj() * g_num, g_lambda)
+        }
+        Variant::ExpNoScale => (C64::ZERO, C64::ZERO),
+    }
+}
+
+/// conj(λ)/max(|λ|², ε): 1/λ except next to 0.
+fn clamped_reciprocal(lambda: C64) -> C64 {
+    if lambda.norm_sqr() > EPSILON { reciprocal_eps(lambda, 0.0) } else { lambda.conj() / EPSILON }
+}
+
+/// 1/(|x|² + ε), zero where |x|² overflows.
+fn reciprocal_eps_denominator(x: C64) -> f64 {
+    1.0 / (x.norm_sqr() + EPSILON)
+}
+
+/// Adds one channel's gradients of ζ and λ, for all modes, to those of the parameters.
+pub(crate) struct ParamSums {
+    /// [N], of Re λ and Im λ.
+    pub lambda: Vec<C64>,
+    /// Of this channel's log Δ for the real and the imaginary part.
+    pub delta_log: [f64; 2],
+}
+
+impl ParamSums {
+    pub(crate) fn new(n: usize) -> Self {
+        Self { lambda: vec![C64::ZERO; n], delta_log: [0.0; 2] }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.lambda.fill(C64::ZERO);
+        self.delta_log = [0.0; 2];
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        mode: usize,
+        lambda: C64,
+        growing: bool,
+        delta: Deltas,
+        g_zeta: C64,
+        g_lambda: C64,
+    ) {
+        // z = λ_re·Δ_re + i·λ_im·Δ_im, ζ = ±z.
+        let g_z = if growing { -g_zeta } else { g_zeta };
+        self.lambda[mode] += g_lambda + C64::new(g_z.re * delta.re, g_z.im * delta.im);
+        self.delta_log[0] += g_z.re * lambda.re * delta.re;
+        self.delta_log[1] += g_z.im * lambda.im * delta.im;
+    }
+}
+
+/// ∂Re λ/∂(stored parameter).
+pub(crate) fn lambda_re_slope(variant: Variant, stored: f64) -> f64 {
+    match variant {
+        Variant::Softmax => 1.0,
+        _ if stored.abs() > DELTA_LOG_LIMIT => 0.0,
+        _ => -stored.exp(),
+    }
+}
+
+/// 1 inside the limit of Δ_log, 0 beyond.
+pub(crate) fn delta_log_slope(stored: f64) -> f64 {
+    if stored.abs() > DELTA_LOG_LIMIT { 0.0 } else { 1.0 }
+}

@@ -1,0 +1,79 @@
+//! One loop over independent items, on every core or on the calling thread.
+//!
+//! An item's result never depends on which worker took it or on how many there are: that is what makes results equal
+//! bit for bit whatever the number of threads.
+
+/// How many workers (and so how many scratch buffers) a plan should have.
+pub(crate) fn workers() -> usize {
+    #[cfg(feature = "rayon")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "rayon"))]
+    return 1;
+}
+
+/// Calls `body(scratch, item)` once for every item in `0..items`; each worker owns one of the scratches.
+pub(crate) fn for_each<S: Send>(
+    scratches: &mut [S],
+    items: usize,
+    body: impl Fn(&mut S, usize) + Sync,
+) {
+    let used = scratches.len().min(items);
+    if used <= 1 {
+        for item in 0..items {
+            body(&mut scratches[0], item);
+        }
+        return;
+    }
+    #[cfg(feature = "rayon")]
+    {
+        use rayon::prelude::*;
+        use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+        let next = AtomicUsize::new(0);
+        scratches[..used].par_iter_mut().with_max_len(1).for_each(|scratch| {
+            loop {
+                let item = next.fetch_add(1, Relaxed);
+                if item >= items {
+                    break;
+                }
+                body(scratch, item);
+            }
+        });
+    }
+    #[cfg(not(feature = "rayon"))]
+    unreachable!("a plan without `rayon` has one scratch");
+}
+
+/// A mutable slice whose disjoint parts are written by different workers.
+pub(crate) struct Disjoint<'a, T> {
+    ptr: *mut T,
+    len: usize,
+    life: std::marker::PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: parts are handed out only through `part`, whose caller guarantees that they do not overlap.
+unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
+// SAFETY: as above; it is a `&mut [T]` in disguise.
+unsafe impl<T: Send> Send for Disjoint<'_, T> {}
+
+impl<'a, T> Disjoint<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+        Self { ptr: slice.as_mut_ptr(), len: slice.len(), life: std::marker::PhantomData }
+    }
+
+    /// Where elements `start..start + len` stand; whoever writes there must be alone in doing so.
+    pub(crate) fn pointer(&self, start: usize, len: usize) -> *mut T {
+        assert!(start + len <= self.len);
+        // SAFETY: in bounds by the assertion.
+        unsafe { self.ptr.add(start) }
+    }
+
+    /// Elements `start..start + len`.
+    ///
+    /// # Safety
+    /// No two parts that live at the same time may overlap.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn part(&self, start: usize, len: usize) -> &mut [T] {
+        // SAFETY: in bounds by `pointer`; not aliased by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(start, len), len) }
+    }
+}

@@ -1,0 +1,270 @@
+//! The two precisions, f32 and f64, and their SIMD vectors.
+
+use num_complex::Complex;
+use pulp::{Simd, WithSimd};
+use std::any::TypeId;
+use std::fmt::{Debug, Display};
+use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub};
+use std::sync::OnceLock;
+
+/// `f32` or `f64`: the precision of the O(L) work. All O(H·N) work is done in f64 whatever this is.
+///
+/// The trait is sealed; its methods are for this crate's loops.
+pub trait Real:
+    Copy
+    + Default
+    + Debug
+    + Display
+    + PartialOrd
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + MulAssign
+    + sealed::Sealed
+    + 'static
+{
+    /// Elements in one 64-byte cache line: the number of channels that one FFT carries.
+    const LINE: usize;
+    /// Zero.
+    const ZERO: Self;
+    /// One SIMD register.
+    #[doc(hidden)]
+    type V<S: Simd>: Copy;
+
+    /// The nearest representable number, saturated at the largest finite one.
+    fn from_f64(x: f64) -> Self;
+    /// Exact.
+    fn to_f64(self) -> f64;
+    /// False for NaN and infinities.
+    fn is_finite(self) -> bool;
+
+    /// c = a·b on the calling thread, with sizes [m, n, k]: c [m × n] row-major, a [m × k] and b [k × n] with
+    /// (row, column) strides.
+    #[doc(hidden)]
+    fn product(
+        size: [usize; 3],
+        c: &mut [Self],
+        a: (&[Self], [usize; 2]),
+        b: (&[Self], [usize; 2]),
+    ) {
+        let [m, n, k] = size;
+        let last = |[rows, columns]: [usize; 2], [r, c]: [usize; 2]| (rows - 1) * r + (columns - 1) * c;
+        assert!(m > 0 && n > 0 && k > 0 && c.len() >= m * n);
+        assert!(last([m, k], a.1) < a.0.len() && last([k, n], b.1) < b.0.len());
+        let [(ars, acs), (brs, bcs)] = [a.1, b.1].map(|[r, c]| (r as isize, c as isize));
+        let (zero, one) = (Self::ZERO, Self::from_f64(1.0));
+        // SAFETY: the assertions keep every access inside the slices.
+        unsafe {
+            gemm::gemm(
+                m,
+                n,
+                k,
+                c.as_mut_ptr(),
+                1,
+                n as isize,
+                false,
+                a.0.as_ptr(),
+                acs,
+                ars,
+                b.0.as_ptr(),
+                bcs,
+                brs,
+                zero,
+                one,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+    }
+
+    #[doc(hidden)]
+    fn lanes<S: Simd>() -> usize {
+        size_of::<Self::V<S>>() / size_of::<Self>()
+    }
+    #[doc(hidden)]
+    fn vsplat<S: Simd>(s: S, x: Self) -> Self::V<S>;
+    #[doc(hidden)]
+    fn vadd<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    #[doc(hidden)]
+    fn vsub<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    #[doc(hidden)]
+    fn vmul<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// a·b + c, fused where the machine can.
+    #[doc(hidden)]
+    fn vfma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
+    /// c − a·b, fused where the machine can.
+    #[doc(hidden)]
+    fn vfnma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
+    #[doc(hidden)]
+    fn vsum<S: Simd>(s: S, a: Self::V<S>) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// Without hardware FMA the fused form is a library call: take the product and the sum instead.
+#[inline(always)]
+fn fuses<S: Simd>() -> bool {
+    cfg!(not(target_arch = "wasm32")) && TypeId::of::<S>() != TypeId::of::<pulp::Scalar128b>()
+}
+
+macro_rules! real {
+    ($t:ident, $v:ident, $line:literal, $max:expr) => {
+        impl Real for $t {
+            const LINE: usize = $line;
+            const ZERO: Self = 0.0;
+            type V<S: Simd> = S::$v;
+
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x.clamp(-$max, $max) as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $t::is_finite(self)
+            }
+            pulp_ops!($t, $v);
+        }
+    };
+}
+macro_rules! pulp_ops {
+    ($t:ident, f32s) => {
+        pulp_ops!($t, splat_f32s, add_f32s, sub_f32s, mul_f32s, mul_add_e_f32s, negate_mul_add_e_f32s, reduce_sum_f32s);
+    };
+    ($t:ident, f64s) => {
+        pulp_ops!($t, splat_f64s, add_f64s, sub_f64s, mul_f64s, mul_add_e_f64s, negate_mul_add_e_f64s, reduce_sum_f64s);
+    };
+    ($t:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $fma:ident, $fnma:ident, $sum:ident) => {
+        #[inline(always)]
+        fn vsplat<S: Simd>(s: S, x: Self) -> Self::V<S> {
+            s.$splat(x)
+        }
+        #[inline(always)]
+        fn vadd<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S> {
+            s.$add(a, b)
+        }
+        #[inline(always)]
+        fn vsub<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S> {
+            s.$sub(a, b)
+        }
+        #[inline(always)]
+        fn vmul<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S> {
+            s.$mul(a, b)
+        }
+        #[inline(always)]
+        fn vfma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S> {
+            if fuses::<S>() { s.$fma(a, b, c) } else { s.$add(s.$mul(a, b), c) }
+        }
+        #[inline(always)]
+        fn vfnma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S> {
+            if fuses::<S>() { s.$fnma(a, b, c) } else { s.$sub(c, s.$mul(a, b)) }
+        }
+        #[inline(always)]
+        fn vsum<S: Simd>(s: S, a: Self::V<S>) -> Self {
+            s.$sum(a)
+        }
+    };
+}
+real!(f32, f32s, 16, f32::MAX as f64);
+real!(f64, f64s, 8, f64::MAX);
+
+/// Runs `op` with the widest instruction set of this machine, or the one that `DSS_SIMD` names.
+pub(crate) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    match arch() {
+        // pulp's own fallback has one lane; four keep the loops vectorisable by the compiler.
+        pulp::Arch::Scalar => Simd::vectorize(pulp::Scalar128b, op),
+        arch => arch.dispatch(op),
+    }
+}
+
+/// `DSS_SIMD=portable` forces the fallback, `DSS_SIMD=avx2` forbids AVX-512; for tests and comparisons.
+fn arch() -> pulp::Arch {
+    static ARCH: OnceLock<pulp::Arch> = OnceLock::new();
+    *ARCH.get_or_init(|| match std::env::var("DSS_SIMD").as_deref() {
+        Ok("portable") => pulp::Arch::Scalar,
+        #[cfg(target_arch = "x86_64")]
+        Ok("avx2") => pulp::x86::V3::try_new().map_or(pulp::Arch::Scalar, pulp::Arch::V3),
+        _ => pulp::Arch::new(),
+    })
+}
+
+/// Which instructions the loops of this crate use here: `avx512`, `avx2`, `neon`, `simd128` or `portable`.
+pub fn simd_name() -> &'static str {
+    struct Name;
+    impl WithSimd for Name {
+        type Output = &'static str;
+        fn with_simd<S: Simd>(self, _: S) -> &'static str {
+            match (S::F32_LANES, TypeId::of::<S>() == TypeId::of::<pulp::Scalar128b>()) {
+                (_, true) => "portable",
+                (16, _) => "avx512",
+                (8, _) => "avx2",
+                _ if cfg!(target_arch = "wasm32") => "simd128",
+                _ => "neon",
+            }
+        }
+    }
+    dispatch(Name)
+}
+
+/// A complex SIMD register: real parts and imaginary parts of as many channels.
+pub(crate) struct CV<T: Real, S: Simd> {
+    pub re: T::V<S>,
+    pub im: T::V<S>,
+}
+
+impl<T: Real, S: Simd> Clone for CV<T, S> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Real, S: Simd> Copy for CV<T, S> {}
+
+impl<T: Real, S: Simd> CV<T, S> {
+    #[inline(always)]
+    pub(crate) fn zero(s: S) -> Self {
+        Self { re: T::vsplat(s, T::ZERO), im: T::vsplat(s, T::ZERO) }
+    }
+    #[inline(always)]
+    pub(crate) fn add(self, s: S, b: Self) -> Self {
+        Self { re: T::vadd(s, self.re, b.re), im: T::vadd(s, self.im, b.im) }
+    }
+    #[inline(always)]
+    pub(crate) fn sub(self, s: S, b: Self) -> Self {
+        Self { re: T::vsub(s, self.re, b.re), im: T::vsub(s, self.im, b.im) }
+    }
+    /// self·b
+    #[inline(always)]
+    pub(crate) fn mul(self, s: S, b: Self) -> Self {
+        Self {
+            re: T::vfnma(s, self.im, b.im, T::vmul(s, self.re, b.re)),
+            im: T::vfma(s, self.im, b.re, T::vmul(s, self.re, b.im)),
+        }
+    }
+    /// self·conj(b)
+    #[inline(always)]
+    pub(crate) fn mul_conj(self, s: S, b: Self) -> Self {
+        Self {
+            re: T::vfma(s, self.im, b.im, T::vmul(s, self.re, b.re)),
+            im: T::vfnma(s, self.re, b.im, T::vmul(s, self.im, b.re)),
+        }
+    }
+    /// The scalar b in every lane.
+    #[inline(always)]
+    pub(crate) fn splat(s: S, b: Complex<T>) -> Self {
+        Self { re: T::vsplat(s, b.re), im: T::vsplat(s, b.im) }
+    }
+}
