@@ -209,6 +209,19 @@ def available_mb():
     return float("inf")
 
 
+def others_busy(seconds=1.0):
+    """Share of all CPUs in use while this program waits, 0 to 1."""
+    def ticks():
+        with open("/proc/stat") as stat:
+            fields = [int(x) for x in stat.readline().split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+
+    total, idle = ticks()
+    time.sleep(seconds)
+    total_after, idle_after = ticks()
+    return 1 - (idle_after - idle) / max(1, total_after - total)
+
+
 def measure_ours(case, options, env):
     command = ["cargo", "run", *CARGO_TARGET, "--", "--case", case, "--repeats", options.repeats]
     record = attempt(command, env, options.timeout)
@@ -237,7 +250,7 @@ def norms_agree(a, b):
 
 def measure_case(case, options, env):
     """Ours, every peer, ours again."""
-    row = {"case": case, "ours": [], "peers": {}}
+    row = {"case": case, "busy": others_busy(), "ours": [], "peers": {}}
     reference = None
 
     def ours():
@@ -304,7 +317,6 @@ def metadata(options):
         "cpu": cpu_model(),
         "cpus": os.cpu_count(),
         "threads": options.threads,
-        "load": os.getloadavg()[0],
         "python": platform.python_version(),
         "torch": pins["torch"],
         "jax": pins["jax"],
@@ -360,7 +372,7 @@ def markdown(meta, rows):
     lines = [
         f"# DSS against PyTorch and JAX{mode}", "",
         f"{meta['cpu']}, {meta['cpus']} CPUs, {meta['threads']} threads; torch {meta['torch']}, "
-        f"jax {meta['jax']}, Python {meta['python']}{rust}; {meta['date']}; load {meta['load']:.1f}", "",
+        f"jax {meta['jax']}, Python {meta['python']}{rust}; {meta['date']}", "",
         "Cells: median ms / peak MB, f32, forward and backward. Ours is the median of two runs, one "
         "before and one after the peers. Strong is the fastest peer.", "",
     ]
@@ -370,8 +382,9 @@ def markdown(meta, rows):
     peers = [r for row in rows for p in row["peers"].values() for r in p["variants"].values()]
     if any(not r.get("warm", True) for r in peers):
         lines += ["\\* one run without warm-up: it alone used up the time allowed.", ""]
-    if meta["load"] > 0.5:
-        lines += [f"The machine was busy at the start (load {meta['load']:.1f}): the times are not reliable.", ""]
+    busy = max(row["busy"] for row in rows)
+    if busy > 0.1:
+        lines += [f"Other programs used up to {busy:.0%} of the CPUs: the times are not reliable.", ""]
     return "\n".join(lines)
 
 

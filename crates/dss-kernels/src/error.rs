@@ -74,9 +74,5 @@ pub(crate) fn check_len(
     expected: usize,
     got: usize,
 ) -> Result<()> {
-    if expected == got {
-        Ok(())
-    } else {
-        Err(Error::Shape { op, name, shape, expected, got })
-    }
+    if expected == got { Ok(()) } else { Err(Error::Shape { op, name, shape, expected, got }) }
 }

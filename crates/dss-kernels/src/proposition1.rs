@@ -13,8 +13,8 @@
 //!
 //! In floating point the theorem can be true and useless: V may be so badly conditioned that w̃ is
 //! huge and K is the small difference of large terms. The HiPPO matrix is such a case (footnote to
-//! Prop. 1): the error is 1e-15 of the kernel at N = 4, 1e-11 at N = 8, 1e-6 at N = 16, and from
-//! N = 24 on between 1 % and 100 %. [`DiagonalForm::conditioning`] says so.
+//! Prop. 1): the error is 1e-15 of the kernel at N = 4, 1e-11 at N = 8, 1e-6 at N = 16, and 1 %
+//! or more from N = 24 on. [`DiagonalForm::conditioning`] says so.
 
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, Scale};
@@ -33,7 +33,8 @@ pub struct DiagonalForm {
     pub lambda: Vec<C64>,
     /// w̃ of part (a): `[N]`.
     pub w_tilde: Vec<C64>,
-    /// w of part (b): `[N]`, or [`Error::Singular`] if some e^{LλΔ} = 1. Part (a) stands either way.
+    /// w of part (b): `[N]`; [`Error::Singular`] if some e^{LλΔ} = 1, [`Error::Invalid`] if w overflows.
+    /// Part (a) stands either way.
     pub w: Result<Vec<C64>>,
     /// Δ, the sample time.
     pub delta: f64,
@@ -386,11 +387,13 @@ fn part_b(
 ) -> Result<Vec<C64>> {
     let element = |(i, (lambda, w_tilde)): (usize, (&C64, &C64))| {
         let factor = expm1_multiple(lambda * delta, len);
-        if factor.norm() > rounding * delta * len as f64 {
-            return Ok(w_tilde * factor);
+        if factor.norm() <= rounding * delta * len as f64 {
+            let one = format!("λ[{i}] = {lambda:e} makes it 1");
+            return Err(singular(format!("Prop. 1(b) needs every e^(LλΔ) ≠ 1, but {one}")));
         }
-        let one = format!("λ[{i}] = {lambda:e} makes it 1");
-        Err(singular(format!("Prop. 1(b) needs every e^(LλΔ) ≠ 1, but {one}")))
+        let w = w_tilde * factor;
+        let overflow = || Error::Invalid { op: OP, what: format!("w[{i}] overflows") };
+        w.is_finite().then_some(w).ok_or_else(overflow)
     };
     lambda.iter().zip(w_tilde).enumerate().map(element).collect()
 }
@@ -593,6 +596,10 @@ mod tests {
         let (a, b, form) = errors(&system, 0.1, 100); // up to e³⁰⁰
         assert!(a < 1e-10 && b < 1e-10, "{a:e} {b:e}");
         assert_eq!(form.conditioning, Conditioning::Good);
+        // w̃ = 10⁹: w = e⁶⁹⁰ w̃ overflows, w/λ would not.
+        let form = diagonal_form_real(&[69.0], &[1e9], &[1.0], 0.1, 100).unwrap();
+        assert!(form.kernel_a().iter().all(|k| k.is_finite()), "{form:?}");
+        assert!(matches!(form.kernel_b(), Err(Error::Invalid { .. })), "{form:?}");
         let [a, b, c] = &system;
         let too_long = diagonal_form(a, b, c, 0.1, 300);
         assert!(matches!(too_long, Err(Error::Invalid { .. })), "{too_long:?}");

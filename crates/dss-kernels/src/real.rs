@@ -31,12 +31,17 @@ pub trait Real:
     const LINE: usize;
     /// Zero.
     const ZERO: Self;
+    /// Whether a recurrence has to keep its step as the sum of two numbers (see `recurrence.rs`).
+    #[doc(hidden)]
+    const SPLIT: bool;
     /// One SIMD register.
     #[doc(hidden)]
     type V<S: Simd>: Copy;
 
     /// The nearest representable number, saturated at the largest finite one.
     fn from_f64(x: f64) -> Self;
+    /// The nearest representable number, infinite beyond the range.
+    fn rounded(x: f64) -> Self;
     /// Exact.
     fn to_f64(self) -> f64;
     /// False for NaN and infinities.
@@ -52,7 +57,8 @@ pub trait Real:
         b: (&[Self], [usize; 2]),
     ) {
         let [m, n, k] = size;
-        let last = |[rows, columns]: [usize; 2], [r, c]: [usize; 2]| (rows - 1) * r + (columns - 1) * c;
+        let last =
+            |[rows, columns]: [usize; 2], [r, c]: [usize; 2]| (rows - 1) * r + (columns - 1) * c;
         assert!(m > 0 && n > 0 && k > 0 && c.len() >= m * n);
         assert!(last([m, k], a.1) < a.0.len() && last([k, n], b.1) < b.0.len());
         let [(ars, acs), (brs, bcs)] = [a.1, b.1].map(|[r, c]| (r as isize, c as isize));
@@ -122,11 +128,16 @@ macro_rules! real {
         impl Real for $t {
             const LINE: usize = $line;
             const ZERO: Self = 0.0;
+            const SPLIT: bool = size_of::<$t>() == 4;
             type V<S: Simd> = S::$v;
 
             #[inline(always)]
             fn from_f64(x: f64) -> Self {
                 x.clamp(-$max, $max) as $t
+            }
+            #[inline(always)]
+            fn rounded(x: f64) -> Self {
+                x as $t
             }
             #[inline(always)]
             fn to_f64(self) -> f64 {
@@ -142,10 +153,28 @@ macro_rules! real {
 }
 macro_rules! pulp_ops {
     ($t:ident, f32s) => {
-        pulp_ops!($t, splat_f32s, add_f32s, sub_f32s, mul_f32s, mul_add_e_f32s, negate_mul_add_e_f32s, reduce_sum_f32s);
+        pulp_ops!(
+            $t,
+            splat_f32s,
+            add_f32s,
+            sub_f32s,
+            mul_f32s,
+            mul_add_e_f32s,
+            negate_mul_add_e_f32s,
+            reduce_sum_f32s
+        );
     };
     ($t:ident, f64s) => {
-        pulp_ops!($t, splat_f64s, add_f64s, sub_f64s, mul_f64s, mul_add_e_f64s, negate_mul_add_e_f64s, reduce_sum_f64s);
+        pulp_ops!(
+            $t,
+            splat_f64s,
+            add_f64s,
+            sub_f64s,
+            mul_f64s,
+            mul_add_e_f64s,
+            negate_mul_add_e_f64s,
+            reduce_sum_f64s
+        );
     };
     ($t:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $fma:ident, $fnma:ident, $sum:ident) => {
         #[inline(always)]

@@ -184,7 +184,8 @@ fn reference_forms() {
         let config = golden.config(golden.shape("K")[2]);
         let owned = owned(&golden, <[f64]>::to_vec);
         let k = kernel_listing(&config, &owned.params());
-        let tolerance = if file.contains("singular") || file.contains("tiny") { 1e-8 } else { 1e-10 };
+        let tolerance =
+            if file.contains("singular") || file.contains("tiny") { 1e-8 } else { 1e-10 };
         let e = error(&k, golden.get("K"));
         assert!(e <= tolerance, "{file} listing: {e:.1e}");
         if golden.has("K_paper") {

@@ -65,7 +65,8 @@ impl<T: Real> Fft<T> {
         let mut levels = Vec::new();
         let mut n = m;
         while n > 1 {
-            let radix = [5, 3, 4, 2].into_iter().find(|r| n % r == 0).expect("a length of the form f·2^a");
+            let radix =
+                [5, 3, 4, 2].into_iter().find(|r| n % r == 0).expect("a length of the form f·2^a");
             let q = n / radix;
             let twiddles = (0..q)
                 .flat_map(|j| (1..radix).map(move |k| -TAU * (j * k) as f64 / n as f64))

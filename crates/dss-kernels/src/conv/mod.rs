@@ -126,14 +126,17 @@ impl<T: Real> Conv<T> {
             let Scratch { u: second, rows: [rows, _], .. } = scratch;
             let rows = rows.as_mut_slice();
             let channels = tile_channels::<T>(tile, h);
-            let half = |half: usize| &k[(half * h + channels.start) * taps..][..channels.len() * taps];
+            let half =
+                |half: usize| &k[(half * h + channels.start) * taps..][..channels.len() * taps];
             rows.fill(T::ZERO);
             transpose(half(0), taps, |t, lane, k| rows[t * T::LINE + lane] = k * scale);
             dispatch(Spectrum { fft, rows, x });
             if both {
                 // z^{-1-j} = i·z^{M-1-j}
                 rows.fill(T::ZERO);
-                transpose(half(1), taps, |t, lane, k| rows[(m - 1 - t) * T::LINE + lane] = k * scale);
+                transpose(half(1), taps, |t, lane, k| {
+                    rows[(m - 1 - t) * T::LINE + lane] = k * scale
+                });
                 let second = second.as_mut_slice();
                 dispatch(Spectrum { fft, rows, x: second });
                 for (x, second) in elements::<T>(x).zip(elements::<T>(second)) {
@@ -225,8 +228,9 @@ impl<T: Real> Conv<T> {
             dispatch(Inverse { fft, x, rows });
             let channels = tile_channels::<T>(tile, h);
             // SAFETY: the rows of dk belong to one channel each, so to one tile.
-            let half =
-                |half: usize| unsafe { dk.part((half * h + channels.start) * taps, channels.len() * taps) };
+            let half = |half: usize| unsafe {
+                dk.part((half * h + channels.start) * taps, channels.len() * taps)
+            };
             transpose_mut(half(0), taps, |t, lane| scale * rows[t * T::LINE + lane]);
             if both {
                 // The imaginary part of z is the real part of -i·z.

@@ -1,30 +1,30 @@
 //! Skew-Hippo initialisation of Λ (§3.3), by its secular equation.
 //!
 //! Λ are the N eigenvalues with positive imaginary part of the 2N×2N matrix S − I/2, where
-//! S_ij = ½ √(2i+1) √(2j+1) · sign(j − i) is real and skew: its eigenvalues are ±iσ.
-//! No eigensolver is needed. In S v = iσ v put w_i = √(2i+1) v_i and τ = 2σ; row i reads
+//! S_mj = ½ √(2m+1) √(2j+1) · sign(j − m) is real and skew: its eigenvalues are ±iσ.
+//! No eigensolver is needed. In S v = iσ v put w_m = √(2m+1) v_m and τ = 2σ; row m reads
 //!
 //! ```text
-//! Σ_{j>i} w_j − Σ_{j<i} w_j = iτ w_i / (2i+1).
+//! Σ_{j>m} w_j − Σ_{j<m} w_j = iτ w_m / (2m+1).
 //! ```
 //!
-//! Row i minus row i+1 is a two-term recurrence, and with T = Σ_j w_j the first and the last row
+//! Row m minus row m+1 is a two-term recurrence, and with T = Σ_j w_j the first and the last row
 //! close it:
 //!
 //! ```text
-//! w_{i+1} (1 + iτ/(2i+3)) = −w_i (1 − iτ/(2i+1)),
+//! w_{m+1} (1 + iτ/(2m+3)) = −w_m (1 − iτ/(2m+1)),
 //! w_0 (1 + iτ) = T = w_{2N−1} (1 − iτ/(4N−1)).
 //! ```
 //!
-//! Multiplied together: Π (1 + iτ/(2i+1)) = −Π (1 − iτ/(2i+1)) over i < 2N. Both sides have the same
+//! Multiplied together: Π (1 + iτ/(2m+1)) = −Π (1 − iτ/(2m+1)) over m < 2N. Both sides have the same
 //! modulus, so this is an equation between phases alone,
 //!
 //! ```text
-//! Θ(τ) = Σ_{i<2N} atan(τ/(2i+1)) = (k + ½) π,   k = 0, …, N−1.
+//! Θ(τ) = Σ_{m<2N} atan(τ/(2m+1)) = (k + ½) π,   k = 0, …, N−1.
 //! ```
 //!
 //! Θ rises from 0 to Nπ, so each k has exactly one root. As atan x = π/2 − atan 1/x, the same
-//! equation is Σ atan((2i+1)/τ) = (N−1−k + ½) π; taking whichever right-hand side is smaller keeps
+//! equation is Σ atan((2m+1)/τ) = (N−1−k + ½) π; taking whichever right-hand side is smaller keeps
 //! the full relative precision at both ends of the spectrum.
 
 use std::f64::consts::PI;
@@ -91,14 +91,14 @@ fn root(n: usize, k: usize, mut lo: f64, mut hi: f64) -> f64 {
     tau
 }
 
-/// Θ(τ) − (k + ½)π and its derivative by ln τ, Σ x/(1+x²) with x = τ/(2i+1).
+/// Θ(τ) − (k + ½)π and its derivative by ln τ, Σ x/(1+x²) with x = τ/(2m+1).
 fn theta_minus_target(n: usize, k: usize, tau: f64) -> (f64, f64) {
     let low_half = 2 * k < n;
     let target = PI * (0.5 + if low_half { k } else { n - 1 - k } as f64);
     let mut sum = Compensated::new(-target);
     let mut slope = 0.0;
-    for i in 0..2 * n {
-        let odd = (2 * i + 1) as f64;
+    for m in 0..2 * n {
+        let odd = (2 * m + 1) as f64;
         let x = if low_half { tau / odd } else { odd / tau };
         sum.add(x.atan());
         slope += x / (1.0 + x * x);
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// The 4×4 matrix by hand: τ⁴ − 86τ² + 105 = 0, from Re Π (1 + iτ/(2i+1)) = 0.
+    /// The 4×4 matrix by hand: τ⁴ − 86τ² + 105 = 0, from Re Π (1 + iτ/(2m+1)) = 0.
     #[test]
     fn two_states_in_closed_form() {
         let root = (43.0f64 * 43.0 - 105.0).sqrt();
@@ -178,7 +178,7 @@ mod tests {
             let e2 = 0.5 * (p1 * p1 - p2);
             assert!((inverse_squares / e2 - 1.0).abs() < 1e-13, "N = {n}: {inverse_squares}");
 
-            // Π τ² = Π (2i+1), as a sum of logarithms of matched factors.
+            // Π τ² = Π (2m+1), as a sum of logarithms of matched factors.
             let determinant: f64 = sigma
                 .iter()
                 .zip((0..n).rev())

@@ -1,20 +1,20 @@
 //! The DSS kernels K: [C, H, L] from their parameters, forward and backward (§3.1, Alg. 1).
 
-mod modes;
+pub(crate) mod modes;
 mod params;
 mod reference;
-mod vandermonde;
+pub(crate) mod vandermonde;
 
 use crate::complex::{C64, exp};
 use crate::error::{Error, Result, check_len};
 use crate::par::{self, Disjoint};
 use crate::real::Real;
-use modes::{Deltas, Lambda, ParamSums, delta_log_slope, lambda_re_slope, scale, scale_backward, zeta};
+use modes::{
+    Deltas, Lambda, ParamSums, delta_log_slope, lambda_re_slope, scale, scale_backward, w_at, zeta,
+};
 use vandermonde::Blocks;
 
-pub use params::{
-    DELTA_LOG_LIMIT, Delta, EPSILON, KernelConfig, ParamGrads, Params, Variant,
-};
+pub use params::{DELTA_LOG_LIMIT, Delta, EPSILON, KernelConfig, ParamGrads, Params, Variant};
 pub use reference::{kernel_listing, kernel_softmax_eps};
 
 /// Plan and buffers for the kernels of one layer.
@@ -109,12 +109,6 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// W[channel, h, mode]
-fn w_at<T: Real>(config: &KernelConfig, w: &[T], channel: usize, h: usize, mode: usize) -> C64 {
-    let at = 2 * ((channel * config.h + h) * config.n + mode);
-    C64::new(w[at].to_f64(), w[at + 1].to_f64())
-}
-
 impl<T: Real> Kernel<T> {
     /// A plan for kernels of this variant and size.
     pub fn new(config: KernelConfig) -> Result<Self> {
@@ -189,13 +183,19 @@ impl<T: Real> Kernel<T> {
     }
 
     /// Given dk = ∂loss/∂K: [C, H, L], writes the true gradients of all parameters.
-    pub fn backward(
+    pub fn backward(&mut self, params: &Params<T>, dk: &[T], grads: ParamGrads<T>) -> Result<()> {
+        self.backward_with("Kernel::backward", params, dk, None, grads)
+    }
+
+    /// [`Self::backward`], with what else the loss owes to the modes.
+    pub(crate) fn backward_with(
         &mut self,
+        op: &'static str,
         params: &Params<T>,
         dk: &[T],
+        extra: Option<&ModeGrads>,
         grads: ParamGrads<T>,
     ) -> Result<()> {
-        let op = "Kernel::backward";
         self.prepare(op, params)?;
         let config = self.config;
         let KernelConfig { channels, h: features, n, len, .. } = config;
@@ -213,14 +213,18 @@ impl<T: Real> Kernel<T> {
                     continue;
                 }
                 scratch.sums.set_modes(blocks, &scratch.zeta);
-                scratch.g_zeta.fill(C64::ZERO);
-                scratch.g_q.fill(C64::ZERO);
+                for (i, &mode) in scratch.index.iter().enumerate() {
+                    scratch.g_zeta[i] = extra.map_or(C64::ZERO, |e| e.zeta[h * n + mode]);
+                    scratch.g_q[i] = C64::ZERO;
+                }
                 let ahead = if growing { config.norm_len - len } else { 0 };
                 for channel in 0..channels {
                     let row = &dk[(channel * features + h) * len..][..len];
                     // SAFETY: rows of W belong to one channel h each.
                     let g_w = unsafe { g_w.part(2 * (channel * features + h) * n, 2 * n) };
-                    scratch.add_row(&config, params.w, channel, h, row, growing, ahead, blocks, g_w);
+                    let extra = extra.map(|e| &e.c[(channel * features + h) * n..][..n]);
+                    let row = Row { w: params.w, channel, h, dk: row, extra, growing, ahead };
+                    scratch.add_row(&config, blocks, row, g_w);
                 }
                 for (i, &mode) in scratch.index.iter().enumerate() {
                     let value = lambda.values[mode];
@@ -252,21 +256,29 @@ impl<T: Real> Kernel<T> {
     }
 }
 
+/// Gradients that reach the modes by another way than the kernel.
+pub(crate) struct ModeGrads {
+    /// [C, H, N]: of the coefficients c = W·q.
+    pub c: Vec<C64>,
+    /// [H, N]: of the exponents ζ.
+    pub zeta: Vec<C64>,
+}
+
+/// One kernel of a backward pass.
+struct Row<'a, T> {
+    w: &'a [T],
+    channel: usize,
+    h: usize,
+    dk: &'a [T],
+    extra: Option<&'a [C64]>,
+    growing: bool,
+    ahead: usize,
+}
+
 impl<T: Real> Scratch<T> {
     /// One kernel's part of the gradients: g_W into `g_w`, the rest added to `g_zeta` and `g_q`.
-    #[allow(clippy::too_many_arguments)]
-    fn add_row(
-        &mut self,
-        config: &KernelConfig,
-        w: &[T],
-        channel: usize,
-        h: usize,
-        dk: &[T],
-        growing: bool,
-        ahead: usize,
-        blocks: Blocks,
-        g_w: &mut [T],
-    ) {
+    fn add_row(&mut self, config: &KernelConfig, blocks: Blocks, row: Row<T>, g_w: &mut [T]) {
+        let Row { w, channel, h, dk, extra, growing, ahead } = row;
         let modes = self.index.len();
         let (s0, s1) = (&mut self.s0[..modes], &mut self.s1[..modes]);
         if growing {
@@ -285,12 +297,12 @@ impl<T: Real> Scratch<T> {
                 s1 = shift * (s1 + s0 * ahead as f64);
                 s0 *= shift;
             }
-            let c = w * self.q[i];
-            self.g_zeta[i] += (c * s1).conj();
-            self.g_q[i] += (w * s0).conj();
-            let g = (self.q[i] * s0).conj();
-            g_w[2 * mode] = T::from_f64(g.re);
-            g_w[2 * mode + 1] = T::from_f64(g.im);
+            self.g_zeta[i] += (w * self.q[i] * s1).conj();
+            let g_c = s0.conj() + extra.map_or(C64::ZERO, |e| e[mode]);
+            self.g_q[i] += w.conj() * g_c;
+            let g_w_mode = self.q[i].conj() * g_c;
+            g_w[2 * mode] = T::from_f64(g_w_mode.re);
+            g_w[2 * mode + 1] = T::from_f64(g_w_mode.im);
         }
     }
 }

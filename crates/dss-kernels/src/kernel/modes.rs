@@ -127,6 +127,18 @@ pub(crate) fn scale_backward(
     }
 }
 
+/// W[channel, h, mode]
+pub(crate) fn w_at<T: Real>(
+    config: &KernelConfig,
+    w: &[T],
+    channel: usize,
+    h: usize,
+    mode: usize,
+) -> C64 {
+    let at = 2 * ((channel * config.h + h) * config.n + mode);
+    C64::new(w[at].to_f64(), w[at + 1].to_f64())
+}
+
 /// conj(λ)/max(|λ|², ε): 1/λ except next to 0.
 fn clamped_reciprocal(lambda: C64) -> C64 {
     if lambda.norm_sqr() > EPSILON { reciprocal_eps(lambda, 0.0) } else { lambda.conj() / EPSILON }

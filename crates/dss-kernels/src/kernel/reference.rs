@@ -19,9 +19,7 @@ pub fn kernel_listing(config: &KernelConfig, params: &Params<f64>) -> Vec<f64> {
                 let den = (z_neg * len as f64).exp() - 1.0;
                 w * num * reciprocal_eps(den * lambda, EPSILON)
             }
-            Variant::Exp => {
-                w * (z.exp() - 1.0) * lambda.conj() / lambda.norm_sqr().max(EPSILON)
-            }
+            Variant::Exp => w * (z.exp() - 1.0) * lambda.conj() / lambda.norm_sqr().max(EPSILON),
             Variant::ExpNoScale => w,
         };
         (0..len).map(|l| scaled * (z * l as f64 - shift).exp()).collect()

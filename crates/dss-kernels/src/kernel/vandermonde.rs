@@ -11,7 +11,8 @@
 //! l = am + b splits, so both sums come from G₀ = dK·V₁ and G₁ = dK·diag(b)·V₁, two products of the same shape.
 
 use crate::complex::{C64, exp};
-use crate::real::Real;
+use crate::real::{Real, dispatch};
+use pulp::{Simd, WithSimd};
 
 /// Powers below this are set to zero: denormal numbers stall the products.
 const TINY: f64 = 1e-30;
@@ -33,6 +34,12 @@ impl Blocks {
             m *= 2;
         }
         Self { len, a: len.div_ceil(m), m }
+    }
+
+    /// The same columns for fewer taps: fits the same scratch.
+    pub(crate) fn shortened(self, len: usize) -> Self {
+        debug_assert!(len <= self.len);
+        Self { len, a: len.div_ceil(self.m), m: self.m }
     }
 }
 
@@ -72,22 +79,16 @@ impl<T: Real> Scratch<T> {
     /// Makes V₁ and V₂ for the exponents ζ.
     pub(crate) fn set_modes(&mut self, blocks: Blocks, zeta: &[C64]) {
         let n = zeta.len();
-        powers(&mut self.v1[..blocks.m * 2 * n], &mut self.power, zeta, 1);
-        powers(&mut self.v2[..blocks.a * 2 * n], &mut self.power, zeta, blocks.m);
+        let (v1, v2) = (&mut self.v1[..blocks.m * 2 * n], &mut self.v2[..blocks.a * 2 * n]);
+        dispatch(Powers { out: v1, power: &mut self.power, zeta, step: 1 });
+        dispatch(Powers { out: v2, power: &mut self.power, zeta, step: blocks.m });
     }
 
     /// out_l = Re Σ_n c_n exp(ζ_n l) for the modes that were set.
     pub(crate) fn sum(&mut self, blocks: Blocks, c: &[C64], out: &mut [T]) {
         let Blocks { len, a, m } = blocks;
         let n = c.len();
-        for (p, v) in self.p.chunks_exact_mut(2 * n).zip(self.v2.chunks_exact(2 * n)).take(a) {
-            let ((p_re, p_im), (v_re, v_im)) = (p.split_at_mut(n), v.split_at(n));
-            for i in 0..n {
-                let v = C64::new(v_re[i].to_f64(), v_im[i].to_f64()) * c[i];
-                p_re[i] = T::from_f64(v.re);
-                p_im[i] = T::from_f64(-v.im);
-            }
-        }
+        dispatch(Weighted { v: &self.v2[..a * 2 * n], c, out: &mut self.p[..a * 2 * n] });
         let whole = a * m == len;
         let k = if whole { &mut *out } else { &mut self.k[..] };
         // K [A × m] = P [A × 2N] · V₁ᵀ [2N × m]
@@ -109,11 +110,9 @@ impl<T: Real> Scratch<T> {
             self.k[len..].fill(T::ZERO);
             &self.k
         };
-        let v1 = &self.v1[..m * 2 * n];
+        let (v1, v2) = (&self.v1[..m * 2 * n], &self.v2[..a * 2 * n]);
         let bv1 = &mut self.bv1[..m * 2 * n];
-        for (b, (row, v)) in
-            bv1.chunks_exact_mut(2 * n).zip(v1.chunks_exact(2 * n)).enumerate()
-        {
+        for (b, (row, v)) in bv1.chunks_exact_mut(2 * n).zip(v1.chunks_exact(2 * n)).enumerate() {
             let b = T::from_f64(b as f64);
             for (x, &v) in row.iter_mut().zip(v) {
                 *x = b * v;
@@ -122,43 +121,116 @@ impl<T: Real> Scratch<T> {
         let [g0, g1] = &mut self.g;
         T::product([a, 2 * n, m], g0, (dk, [m, 1]), (v1, [2 * n, 1]));
         T::product([a, 2 * n, m], g1, (dk, [m, 1]), (bv1, [2 * n, 1]));
-        s0.fill(C64::ZERO);
-        s1.fill(C64::ZERO);
-        for row in 0..a {
-            let at = row * 2 * n;
-            let am = (row * m) as f64;
+        let sums = &mut self.power[..4 * n];
+        dispatch(Reduce { v2, g0, g1, m, sums });
+        for i in 0..n {
+            s0[i] = C64::new(sums[i], sums[n + i]);
+            s1[i] = C64::new(sums[2 * n + i], sums[3 * n + i]);
+        }
+    }
+}
+
+// Loops over modes that the compiler vectorises, compiled for the machine's vector instructions.
+
+/// out[j] = exp(ζ·step·j) as [count, 2N], by repeated products in f64.
+struct Powers<'a, T> {
+    out: &'a mut [T],
+    power: &'a mut [f64],
+    zeta: &'a [C64],
+    step: usize,
+}
+
+impl<T: Real> WithSimd for Powers<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { out, power, zeta, step } = self;
+        let n = zeta.len();
+        let [base_re, base_im, re, im] = quarters(&mut power[..4 * n]);
+        for (i, &z) in zeta.iter().enumerate() {
+            let e = exp(z * step as f64);
+            (base_re[i], base_im[i]) = (e.re, e.im);
+            (re[i], im[i]) = (1.0, 0.0);
+        }
+        let flushed = |x: f64, tiny: f64| if x.abs() < tiny { 0.0 } else { x };
+        for row in out.chunks_exact_mut(2 * n) {
+            let (out_re, out_im) = row.split_at_mut(n);
             for i in 0..n {
-                let complex = |x: &[T]| C64::new(x[at + i].to_f64(), x[at + n + i].to_f64());
-                let (v, g0) = (complex(&self.v2), complex(g0));
-                s0[i] += v * g0;
-                s1[i] += v * (g0 * am + complex(g1));
+                let (x, y) = (re[i], im[i]);
+                out_re[i] = T::rounded(flushed(x, TINY));
+                out_im[i] = T::rounded(flushed(y, TINY));
+                // The running power stops far below that, before f64 itself becomes denormal.
+                re[i] = flushed(x * base_re[i] - y * base_im[i], 1e-200);
+                im[i] = flushed(x * base_im[i] + y * base_re[i], 1e-200);
             }
         }
     }
 }
 
-/// out[j] = exp(ζ·step·j) as [count, 2N], by repeated products in f64.
-fn powers<T: Real>(out: &mut [T], power: &mut [f64], zeta: &[C64], step: usize) {
-    let n = zeta.len();
-    let (base, running) = power.split_at_mut(power.len() / 2);
-    let (base_re, base_im) = base[..2 * n].split_at_mut(n);
-    let (re, im) = running[..2 * n].split_at_mut(n);
-    for (i, &z) in zeta.iter().enumerate() {
-        let e = exp(z * step as f64);
-        (base_re[i], base_im[i]) = (e.re, e.im);
-        (re[i], im[i]) = (1.0, 0.0);
-    }
-    for row in out.chunks_exact_mut(2 * n) {
-        let (out_re, out_im) = row.split_at_mut(n);
-        for i in 0..n {
-            let (x, y) = (re[i], im[i]);
-            out_re[i] = T::from_f64(if x.abs() < TINY { 0.0 } else { x });
-            out_im[i] = T::from_f64(if y.abs() < TINY { 0.0 } else { y });
-            let (next_re, next_im) =
-                (x * base_re[i] - y * base_im[i], x * base_im[i] + y * base_re[i]);
-            // Far below TINY: stop before f64 itself becomes denormal.
-            re[i] = if next_re.abs() < 1e-200 { 0.0 } else { next_re };
-            im[i] = if next_im.abs() < 1e-200 { 0.0 } else { next_im };
+/// out[a] = (Re(c·v[a]), −Im(c·v[a])), both [A, 2N].
+struct Weighted<'a, T> {
+    v: &'a [T],
+    c: &'a [C64],
+    out: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Weighted<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { v, c, out } = self;
+        let n = c.len();
+        for (out, v) in out.chunks_exact_mut(2 * n).zip(v.chunks_exact(2 * n)) {
+            let ((re, im), (v_re, v_im)) = (out.split_at_mut(n), v.split_at(n));
+            for i in 0..n {
+                let (x, y) = (v_re[i].to_f64(), v_im[i].to_f64());
+                re[i] = T::from_f64(c[i].re * x - c[i].im * y);
+                im[i] = T::from_f64(-(c[i].re * y + c[i].im * x));
+            }
         }
     }
+}
+
+/// sums = (Re S₀, Im S₀, Re S₁, Im S₁): S₀ = Σ_a V₂[a]·G₀[a], S₁ = Σ_a V₂[a]·(am·G₀[a] + G₁[a]).
+struct Reduce<'a, T> {
+    v2: &'a [T],
+    g0: &'a [T],
+    g1: &'a [T],
+    m: usize,
+    sums: &'a mut [f64],
+}
+
+impl<T: Real> WithSimd for Reduce<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { v2, g0, g1, m, sums } = self;
+        let n = sums.len() / 4;
+        sums.fill(0.0);
+        let [s0_re, s0_im, s1_re, s1_im] = quarters(sums);
+        let rows = v2.chunks_exact(2 * n).zip(g0.chunks_exact(2 * n)).zip(g1.chunks_exact(2 * n));
+        for (a, ((v, g0), g1)) in rows.enumerate() {
+            let am = (a * m) as f64;
+            let ((v_re, v_im), (g0_re, g0_im), (g1_re, g1_im)) =
+                (v.split_at(n), g0.split_at(n), g1.split_at(n));
+            for i in 0..n {
+                let (x, y) = (v_re[i].to_f64(), v_im[i].to_f64());
+                let (p, q) = (g0_re[i].to_f64(), g0_im[i].to_f64());
+                let (r, s) = (am * p + g1_re[i].to_f64(), am * q + g1_im[i].to_f64());
+                s0_re[i] += x * p - y * q;
+                s0_im[i] += x * q + y * p;
+                s1_re[i] += x * r - y * s;
+                s1_im[i] += x * s + y * r;
+            }
+        }
+    }
+}
+
+/// Four equal parts.
+fn quarters(x: &mut [f64]) -> [&mut [f64]; 4] {
+    let n = x.len() / 4;
+    let (a, rest) = x.split_at_mut(n);
+    let (b, rest) = rest.split_at_mut(n);
+    let (c, d) = rest.split_at_mut(n);
+    [a, b, c, d]
 }

@@ -1,6 +1,8 @@
 //! Reading the golden tensors, and comparing with them.
 #![allow(dead_code, missing_docs)]
 
+pub mod random;
+
 use dss_kernels::kernel::{Delta, KernelConfig, Params, Variant};
 use safetensors::{Dtype, SafeTensors};
 use std::collections::HashMap;
@@ -117,7 +119,10 @@ pub fn channels_last(x: &[f64], b: usize, h: usize, l: usize) -> Vec<f64> {
 pub fn error(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     let max = b.iter().fold(0f64, |m, x| m.max(x.abs()));
-    let worst = a.iter().zip(b).fold(0f64, |m, (a, b)| if m.is_nan() { m } else { (a - b).abs().max(m) + (a - b) * 0.0 });
+    let worst = a
+        .iter()
+        .zip(b)
+        .fold(0f64, |m, (a, b)| if m.is_nan() { m } else { (a - b).abs().max(m) + (a - b) * 0.0 });
     worst / max
 }
 
@@ -130,6 +135,7 @@ pub fn to_f64(x: &[f32]) -> Vec<f64> {
 }
 
 /// Owned parameters.
+#[derive(Debug, Clone)]
 pub struct Owned<T> {
     pub lambda_re: Vec<T>,
     pub lambda_im: Vec<T>,
