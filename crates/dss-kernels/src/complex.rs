@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-/// The number type of all O(H·N) work; only the O(L) loops run in the caller's precision.
+/// The number type of what is made of the parameters once per call, O(H·N); loops over time run in the caller's precision.
 pub type C64 = Complex<f64>;
 
 /// exp(z) for Re z ≤ 0: modulus at most one, zero where it underflows.

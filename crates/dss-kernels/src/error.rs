@@ -1,5 +1,7 @@
 //! The one error type of the crate.
 
+use crate::real::Real;
+
 /// What went wrong, where, and what was expected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -65,6 +67,14 @@ pub enum Error {
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Finds the first NaN or infinity.
+pub(crate) fn check_finite<T: Real>(op: &'static str, name: &'static str, x: &[T]) -> Result<()> {
+    match x.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(index) => Err(Error::NonFinite { op, name, index, value: x[index].to_f64() }),
+    }
+}
 
 /// Checks a slice's length against the shape it must have.
 pub(crate) fn check_len(

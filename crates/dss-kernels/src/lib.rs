@@ -6,6 +6,7 @@ pub mod init;
 pub mod kernel;
 mod lines;
 mod par;
+mod product;
 #[cfg(feature = "dense")]
 pub mod proposition1;
 mod rate;

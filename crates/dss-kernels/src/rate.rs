@@ -13,6 +13,9 @@ use crate::kernel::KernelConfig;
 use crate::real::Real;
 
 /// Configuration and Δ_log of the same kernels for Δ' = r·Δ: lengths become L/r, rounded up.
+///
+/// Where r does not divide the softmax's L, its normaliser covers a little more time than before, and the identity above
+/// holds only nearly.
 pub fn change_rate<T: Real>(
     config: &KernelConfig,
     delta_log: &[T],

@@ -7,7 +7,8 @@ use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub};
 use std::sync::OnceLock;
 
-/// `f32` or `f64`: the precision of the O(L) work. All O(H·N) work is done in f64 whatever this is.
+/// `f32` or `f64`: the precision of inputs, outputs and the O(L) work. What is made of the parameters once per call, the
+/// O(H·N) work, is done in f64 whatever this is.
 ///
 /// The trait is sealed; its methods are for this crate's loops.
 pub trait Real:
@@ -31,6 +32,8 @@ pub trait Real:
     const LINE: usize;
     /// Zero.
     const ZERO: Self;
+    /// The largest finite value.
+    const MAX: f64;
     /// Whether a recurrence has to keep its step as the sum of two numbers (see `recurrence.rs`).
     #[doc(hidden)]
     const SPLIT: bool;
@@ -46,48 +49,6 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// False for NaN and infinities.
     fn is_finite(self) -> bool;
-
-    /// c = a·b on the calling thread, with sizes [m, n, k]: c [m × n] row-major, a [m × k] and b [k × n] with
-    /// (row, column) strides.
-    #[doc(hidden)]
-    fn product(
-        size: [usize; 3],
-        c: &mut [Self],
-        a: (&[Self], [usize; 2]),
-        b: (&[Self], [usize; 2]),
-    ) {
-        let [m, n, k] = size;
-        let last =
-            |[rows, columns]: [usize; 2], [r, c]: [usize; 2]| (rows - 1) * r + (columns - 1) * c;
-        assert!(m > 0 && n > 0 && k > 0 && c.len() >= m * n);
-        assert!(last([m, k], a.1) < a.0.len() && last([k, n], b.1) < b.0.len());
-        let [(ars, acs), (brs, bcs)] = [a.1, b.1].map(|[r, c]| (r as isize, c as isize));
-        let (zero, one) = (Self::ZERO, Self::from_f64(1.0));
-        // SAFETY: the assertions keep every access inside the slices.
-        unsafe {
-            gemm::gemm(
-                m,
-                n,
-                k,
-                c.as_mut_ptr(),
-                1,
-                n as isize,
-                false,
-                a.0.as_ptr(),
-                acs,
-                ars,
-                b.0.as_ptr(),
-                bcs,
-                brs,
-                zero,
-                one,
-                false,
-                false,
-                false,
-                gemm::Parallelism::None,
-            );
-        }
-    }
 
     #[doc(hidden)]
     fn lanes<S: Simd>() -> usize {
@@ -128,6 +89,7 @@ macro_rules! real {
         impl Real for $t {
             const LINE: usize = $line;
             const ZERO: Self = 0.0;
+            const MAX: f64 = $max;
             const SPLIT: bool = size_of::<$t>() == 4;
             type V<S: Simd> = S::$v;
 

@@ -13,8 +13,8 @@
 //! in the same direction, which over a memory of thousands of steps becomes 1e-4.
 
 use crate::complex::{C64, exp};
-use crate::error::{Error, Result, check_len};
-use crate::kernel::modes::{Deltas, Lambda, scale, w_at, zeta};
+use crate::error::{Error, Result, check_finite, check_len};
+use crate::kernel::modes::{Deltas, Lambda, Scale, w_at, zeta};
 use crate::kernel::{KernelConfig, Params};
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
@@ -51,11 +51,11 @@ pub struct Recurrence<T> {
     a: Vec<T>,
     /// [H, C, 2, padded]: W·B̄ of the decaying modes.
     c: Vec<T>,
-    /// [H, growing].
-    growing_zeta: Vec<C64>,
+    /// [H, growing]: ζ, e^ζ and e^{−ζ}.
+    growing_zeta: Vec<[C64; 3]>,
     /// [H, growing, C]: W·B̄'.
     growing_c: Vec<C64>,
-    /// [H, N]: Ā and B̄ (for growing modes −ζ's exponential and B̄').
+    /// [H, N]: B̄ (B̄' of growing modes) and ζ.
     q: Vec<C64>,
     zeta: Vec<C64>,
 }
@@ -105,7 +105,7 @@ impl<T: Real> Recurrence<T> {
             for mode in 0..n {
                 let zeta = zeta(lambda.values[mode], lambda.growing[mode], delta);
                 all_zeta.push(zeta);
-                all_q.push(scale(&config, lambda.values[mode], zeta));
+                all_q.push(Scale::new(&config, lambda.values[mode], zeta).q);
             }
             let (q, zeta) = (&all_q[h * n..], &all_zeta[h * n..]);
             for (i, &mode) in decaying.iter().enumerate() {
@@ -124,7 +124,7 @@ impl<T: Real> Recurrence<T> {
                 }
             }
             for &mode in &growing {
-                growing_zeta.push(zeta[mode]);
+                growing_zeta.push([zeta[mode], exp(zeta[mode]), (-zeta[mode]).exp()]);
                 for channel in 0..channels {
                     growing_c.push(w_at(&config, params.w, channel, h, mode) * q[mode]);
                 }
@@ -198,20 +198,13 @@ impl<T: Real> Recurrence<T> {
     /// Nothing changes if there is an error.
     pub fn step_batch(&self, states: &mut [State<T>], u: &[T], y: &mut [T]) -> Result<()> {
         let op = "Recurrence::step";
-        let KernelConfig { channels, h: features, norm_len: length, .. } = self.config;
+        let KernelConfig { channels, h: features, .. } = self.config;
         check_len(op, "u", "[B, H]", states.len() * features, u.len())?;
         check_len(op, "y", "[B, C, H]", states.len() * channels * features, y.len())?;
         let width = padded::<T>(self.decaying.len());
         let modes = self.growing.len();
-        for state in states.iter() {
-            check_len(op, "state", "that of this model", features * 2 * width, state.s.len())?;
-            check_len(op, "state", "that of this model", features * modes, state.growing.len())?;
-            if modes > 0 && state.position >= length {
-                return Err(Error::PastEnd { op, position: state.position, length, modes });
-            }
-        }
-        if let Some(index) = u.iter().position(|u| !u.is_finite()) {
-            return Err(Error::NonFinite { op, name: "u", index, value: u[index].to_f64() });
+        for (state, u) in states.iter().zip(u.chunks_exact(features)) {
+            self.check_input(op, state, u)?;
         }
         if width > 0 {
             dispatch(DecayingStep { model: self, states, u, y });
@@ -234,7 +227,7 @@ impl<T: Real> Recurrence<T> {
         Ok(())
     }
 
-    /// A whole sequence of one stream: u [L, H] -> y [L, C, H].
+    /// A whole sequence of one stream: u `[L, H]` -> y `[L, C, H]`. Nothing changes if there is an error.
     pub fn run(&self, state: &mut State<T>, u: &[T], y: &mut [T]) -> Result<()> {
         let (features, channels) = (self.config.h, self.config.channels);
         if !u.len().is_multiple_of(features) {
@@ -243,10 +236,25 @@ impl<T: Real> Recurrence<T> {
             return Err(Error::Invalid { op: "Recurrence::run", what });
         }
         check_len("Recurrence::run", "y", "[L, C, H]", u.len() * channels, y.len())?;
+        self.check_input("Recurrence::run", state, u)?;
         for (u, y) in u.chunks_exact(features).zip(y.chunks_exact_mut(channels * features)) {
             self.step(state, u, y)?;
         }
         Ok(())
+    }
+
+    /// The state belongs to this model and may take the steps of u: `[steps, H]`, all finite.
+    fn check_input(&self, op: &'static str, state: &State<T>, u: &[T]) -> Result<()> {
+        let (features, modes) = (self.config.h, self.growing.len());
+        let width = padded::<T>(self.decaying.len());
+        check_len(op, "state", "that of this model", features * 2 * width, state.s.len())?;
+        check_len(op, "state", "that of this model", features * modes, state.growing.len())?;
+        let length = self.config.norm_len;
+        if modes > 0 && state.position + u.len() / features > length {
+            let position = state.position.max(length);
+            return Err(Error::PastEnd { op, position, length, modes });
+        }
+        check_finite(op, "u", u)
     }
 
     /// y += the part of the modes with Re λ > 0, in f64: they are few, and their powers move with the position.
@@ -257,13 +265,13 @@ impl<T: Real> Recurrence<T> {
         for h in 0..features {
             for mode in 0..modes {
                 let at = h * modes + mode;
-                let zeta = self.growing_zeta[at];
+                let [zeta, down, up] = self.growing_zeta[at];
                 let Growing { s, fall, rise } = &mut state.growing[at];
                 // A steep mode's power would overflow on the way back up.
                 if k % RENEW == 0 || zeta.re < -8.0 {
                     (*fall, *rise) = (exp(zeta * k as f64), exp(zeta * left));
                 } else {
-                    (*fall, *rise) = (*fall * zeta.exp(), *rise * (-zeta).exp());
+                    (*fall, *rise) = (*fall * down, *rise * up);
                 }
                 *s += *fall * u[h].to_f64();
                 for channel in 0..channels {
@@ -292,10 +300,10 @@ impl<T: Real> WithSimd for DecayingStep<'_, T> {
         let (features, channels) = (model.config.h, model.config.channels);
         let width = padded::<T>(model.decaying.len());
         let lanes = T::lanes::<S>();
-        // SAFETY of the loads and stores below: v + lanes ≤ width, which is a multiple of the line and so of the lanes.
-        let load = |x: &[T], v: usize| unsafe {
+        let load = |x: &[T], v: usize| {
             debug_assert!(v + lanes <= x.len());
-            x.as_ptr().add(v).cast::<T::V<S>>().read_unaligned()
+            // SAFETY: v + lanes ≤ width: the width is a multiple of the line, and so of the lanes.
+            unsafe { x.as_ptr().add(v).cast::<T::V<S>>().read_unaligned() }
         };
         for h in 0..features {
             let a = &model.a[h * 4 * width..][..4 * width];

@@ -22,8 +22,8 @@
 
 use crate::complex::{C64, exp};
 use crate::conv::Conv;
-use crate::error::{Error, Result, check_len};
-use crate::kernel::modes::{Deltas, Lambda, scale, w_at, zeta};
+use crate::error::{Error, Result, check_finite, check_len};
+use crate::kernel::modes::{Deltas, Lambda, Scale, w_at, zeta};
 use crate::kernel::vandermonde::{self, Blocks};
 use crate::kernel::{Kernel, KernelConfig, ModeGrads, ParamGrads, Params};
 use crate::par::{self, Disjoint};
@@ -51,7 +51,7 @@ pub struct Scan<T: Real> {
     padded: [Vec<T>; 3],
     /// [H, T]: one chunk's dK, and the sum over all.
     dk: Vec<T>,
-    dk_sum: Vec<T>,
+    dk_sum: Vec<f64>,
     grads: ModeGrads,
     scratch: Vec<Scratch<T>>,
 }
@@ -150,7 +150,7 @@ impl<T: Real> Scan<T> {
             du_rows: zeros(b * h * chunk),
             padded: [zeros(b * h * chunk), zeros(b * h * chunk), zeros(b * h * chunk)],
             dk: zeros(h * chunk),
-            dk_sum: zeros(h * chunk),
+            dk_sum: vec![0.0; h * chunk],
             grads: ModeGrads { c: complex(h * n), zeta: complex(h * n) },
             scratch: (0..par::workers().min(h)).map(|_| scratch()).collect(),
             config,
@@ -181,11 +181,11 @@ impl<T: Real> Scan<T> {
                 let (value, grows) = (self.lambda.values[mode], self.lambda.growing[mode]);
                 let zeta = zeta(value, grows, delta);
                 self.zeta[h * n + mode] = zeta;
-                self.c[h * n + mode] =
-                    w_at(&self.config, params.w, 0, h, mode) * scale(&self.config, value, zeta);
+                self.c[h * n + mode] = w_at(&self.config, params.w, 0, h, mode)
+                    * Scale::new(&self.config, value, zeta).q;
             }
         }
-        self.dk_sum.fill(T::ZERO);
+        self.dk_sum.fill(0.0);
         self.grads.c.fill(C64::ZERO);
         self.grads.zeta.fill(C64::ZERO);
         self.ready = true;
@@ -213,6 +213,7 @@ impl<T: Real> Scan<T> {
             let position = length.max(state.position);
             return Err(Error::PastEnd { op, position, length, modes });
         }
+        check_finite(op, "u", u)?;
         Ok(steps)
     }
 
@@ -309,7 +310,7 @@ impl<T: Real> Scan<T> {
             unpad(du_padded, du, b, steps * h);
         }
         for (sum, &dk) in self.dk_sum.iter_mut().zip(&self.dk) {
-            *sum += dk;
+            *sum += dk.to_f64();
         }
         to_rows(u, &mut self.u_rows, b, steps, h);
         to_rows(dy, &mut self.y_rows, b, steps, h);
@@ -372,7 +373,10 @@ impl<T: Real> Scan<T> {
 
     /// Writes the gradients of the parameters gathered since [`Self::set_params`], which must have had the same ones.
     pub fn finish(&mut self, params: &Params<T>, grads: ParamGrads<T>) -> Result<()> {
-        self.kernel.backward_with("Scan::finish", params, &self.dk_sum, Some(&self.grads), grads)
+        for (dk, &sum) in self.dk.iter_mut().zip(&self.dk_sum) {
+            *dk = T::from_f64(sum);
+        }
+        self.kernel.backward_with("Scan::finish", params, &self.dk, Some(&self.grads), grads)
     }
 }
 

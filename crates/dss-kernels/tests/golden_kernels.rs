@@ -5,7 +5,9 @@
 mod common;
 
 use common::{Golden, Owned, channels_last, error, to_f32, to_f64};
-use dss_kernels::kernel::{Kernel, KernelConfig, ParamGrads, kernel_listing, kernel_softmax_eps};
+use dss_kernels::kernel::{
+    Delta, EPSILON, Kernel, KernelConfig, ParamGrads, Variant, kernel_listing, kernel_softmax_eps,
+};
 use dss_kernels::{Conv, Real};
 
 const FILES: [&str; 17] = [
@@ -192,6 +194,35 @@ fn reference_forms() {
             let k = kernel_softmax_eps(&config, &owned.params());
             let e = error(&k, golden.get("K_paper"));
             assert!(e <= 1e-8, "{file} softmax_eps: {e:.1e}");
+        }
+    }
+}
+
+/// The poles of the softmax one at a time: L = 32, one mode, λΔL = 2πik(1 + δ), both forms of ε.
+#[test]
+fn poles_one_at_a_time() {
+    let golden = Golden::read("softmax_singular_rows");
+    let config = KernelConfig::new(Variant::Softmax, 1, 1, 32).delta(Delta::Tied);
+    for (row, lambda) in golden.get("Lambda").chunks_exact(2).enumerate() {
+        let owned = Owned {
+            lambda_re: vec![lambda[0]],
+            lambda_im: vec![lambda[1]],
+            delta_log: golden.get("log_dt").to_vec(),
+            w: golden.get("W").to_vec(),
+        };
+        let mut k = vec![0.0; 32];
+        Kernel::new(config).unwrap().forward(&owned.params(), &mut k).unwrap();
+        let e = error(&k, golden.get(&format!("K.{row}")));
+        assert!(e <= 1e-8, "row {row} K: {e:.1e}");
+        // On the pole §A.2's normaliser is conj(Σ)/ε with Σ nothing but rounding, up to L·2⁻⁵³.
+        let paper = kernel_softmax_eps(&config, &owned.params());
+        let size = owned.w[0].hypot(owned.w[1]) / lambda[0].hypot(lambda[1]);
+        let noise = size * 32.0 * f64::EPSILON / EPSILON;
+        for (l, (k, expected)) in
+            paper.iter().zip(golden.get(&format!("K_paper.{row}"))).enumerate()
+        {
+            let e = (k - expected).abs();
+            assert!(e <= 1e-8 * expected.abs() + noise, "row {row} K_paper[{l}]: {e:.1e}");
         }
     }
 }

@@ -12,6 +12,7 @@
 //! pointwise product does not mind. The recursion is depth first, so that every block is finished while it is in cache.
 //! An element is two cache lines, `T::LINE` real parts and as many imaginary parts.
 
+use super::butterfly::{gather, scatter};
 use crate::real::{CV, Real};
 use num_complex::Complex;
 use pulp::{Simd, WithSimd};
@@ -21,7 +22,7 @@ use std::f64::consts::{FRAC_PI_2, TAU};
 const BOTTOM: usize = 256;
 
 /// How many rows ahead to prefetch.
-const AHEAD: usize = 12;
+const AHEAD: usize = 4;
 
 /// One level: blocks of `radix * q` elements are split into `radix` blocks of `q`.
 struct Level<T> {
@@ -56,6 +57,31 @@ pub(crate) fn good_length(l: usize) -> usize {
     candidates.into_iter().find(|&m| m >= l.max(4)).unwrap_or(power)
 }
 
+/// How to split a block of n = f·2^a: as few passes as possible, and 16 as 4·4 rather than 8·2.
+fn next_radix(n: usize) -> usize {
+    match n {
+        _ if n.is_multiple_of(5) => 5,
+        _ if n.is_multiple_of(3) => 3,
+        16 => 4,
+        _ if n.is_multiple_of(8) => 8,
+        _ => n,
+    }
+}
+
+/// Calls a function that is generic in the radix.
+macro_rules! by_radix {
+    ($radix:expr, $function:ident::<$($generic:ident),*>($($argument:expr),*)) => {
+        match $radix {
+            2 => $function::<$($generic,)* 2>($($argument),*),
+            3 => $function::<$($generic,)* 3>($($argument),*),
+            4 => $function::<$($generic,)* 4>($($argument),*),
+            5 => $function::<$($generic,)* 5>($($argument),*),
+            8 => $function::<$($generic,)* 8>($($argument),*),
+            radix => unreachable!("no radix {radix}"),
+        }
+    };
+}
+
 impl<T: Real> Fft<T> {
     pub(crate) fn new(m: usize) -> Self {
         let unit = |angle: f64| {
@@ -65,8 +91,7 @@ impl<T: Real> Fft<T> {
         let mut levels = Vec::new();
         let mut n = m;
         while n > 1 {
-            let radix =
-                [5, 3, 4, 2].into_iter().find(|r| n % r == 0).expect("a length of the form f·2^a");
+            let radix = next_radix(n);
             let q = n / radix;
             let twiddles = (0..q)
                 .flat_map(|j| (1..radix).map(move |k| -TAU * (j * k) as f64 / n as f64))
@@ -79,109 +104,82 @@ impl<T: Real> Fft<T> {
         Self { m, levels, twist }
     }
 
-    /// Twisted transform of real rows: row t (t < l) stands at `src + t·stride`, the rest is zero.
+    /// Twisted transforms of real rows into `x`.
     ///
     /// # Safety
-    /// `T::LINE` elements are readable at `src + t·stride` for all t < l ≤ M; `x` holds M elements.
+    /// The rows are readable, l ≤ M, and `x` holds lines·M elements.
     #[inline(always)]
-    pub(crate) unsafe fn forward_rows<S: Simd>(
-        &self,
-        s: S,
-        src: *const T,
-        stride: usize,
-        l: usize,
-        x: *mut T,
-    ) {
-        let level = &self.levels[0];
-        s.vectorize(First { rows: self.rows_in(src, stride, l), level, x });
-        for block in 0..level.radix {
+    pub(crate) unsafe fn forward_rows<S: Simd>(&self, s: S, src: Rows<*const T>, x: *mut T) {
+        s.vectorize(First { fft: self, rows: src, x });
+        for offset in self.blocks(src.lines) {
             // SAFETY: the caller's promise is passed on.
-            unsafe { self.forward(s, x, 1, block * level.q) };
+            unsafe { self.forward(s, x, 1, offset) };
         }
     }
 
-    /// Transform of real rows, `leaf` on every element, and back to real rows (rows t < l are stored).
+    /// Transforms of real rows, `leaf` on every element, and back to real rows.
     ///
     /// # Safety
-    /// As [`Self::forward_rows`], and the same of `dst` for writing. Sources and targets are (start, stride).
+    /// As [`Self::forward_rows`]; `dst` is writable and of the same lines and length.
     #[inline(always)]
     pub(crate) unsafe fn filter_rows<S: Simd>(
         &self,
         s: S,
-        src: (*const T, usize),
-        l: usize,
-        dst: (*mut T, usize),
+        src: Rows<*const T>,
+        dst: Rows<*mut T>,
         x: *mut T,
         leaf: &mut impl Leaf<T>,
     ) {
-        let level = &self.levels[0];
-        s.vectorize(First { rows: self.rows_in(src.0, src.1, l), level, x });
-        for block in 0..level.radix {
+        s.vectorize(First { fft: self, rows: src, x });
+        for offset in self.blocks(src.lines) {
             // SAFETY: the caller's promise is passed on.
-            unsafe { self.filter(s, x, 1, block * level.q, leaf) };
+            unsafe { self.filter(s, x, 1, offset, leaf) };
         }
-        s.vectorize(Last { rows: self.rows_out(dst.0, dst.1, l), level, x });
+        s.vectorize(Last { fft: self, rows: dst, x });
     }
 
-    /// [`Self::forward_rows`] of u into `xu`, and [`Self::filter_rows`] of g, whose `leaf` may read û of the same element.
-    ///
-    /// Block by block, so that both are in cache when they meet.
+    /// [`Self::forward_rows`] of u into `x_u`, and [`Self::filter_rows`] of g, whose `leaf` may read û of the same
+    /// element. Block by block, so that both are in cache when they meet.
     ///
     /// # Safety
     /// As [`Self::filter_rows`], for both inputs.
-    #[allow(clippy::too_many_arguments)]
     #[inline(always)]
     pub(crate) unsafe fn correlate_rows<S: Simd>(
         &self,
         s: S,
-        u: (*const T, usize),
-        g: (*const T, usize),
-        l: usize,
-        dst: (*mut T, usize),
-        xu: *mut T,
-        x: *mut T,
+        [u, g]: [Rows<*const T>; 2],
+        dst: Rows<*mut T>,
+        [x_u, x]: [*mut T; 2],
         leaf: &mut impl Leaf<T>,
     ) {
-        let level = &self.levels[0];
-        s.vectorize(First { rows: self.rows_in(u.0, u.1, l), level, x: xu });
-        s.vectorize(First { rows: self.rows_in(g.0, g.1, l), level, x });
-        for block in 0..level.radix {
+        s.vectorize(First { fft: self, rows: u, x: x_u });
+        s.vectorize(First { fft: self, rows: g, x });
+        for offset in self.blocks(g.lines) {
             // SAFETY: the caller's promise is passed on.
             unsafe {
-                self.forward(s, xu, 1, block * level.q);
-                self.filter(s, x, 1, block * level.q, leaf);
+                self.forward(s, x_u, 1, offset);
+                self.filter(s, x, 1, offset, leaf);
             }
         }
-        s.vectorize(Last { rows: self.rows_out(dst.0, dst.1, l), level, x });
+        s.vectorize(Last { fft: self, rows: dst, x });
     }
 
-    /// M times the real part of the inverse: rows t < l are stored. `x` is used up.
+    /// M times the real parts of the inverse transforms. `x` is used up.
     ///
     /// # Safety
-    /// As [`Self::forward_rows`], for writing.
+    /// The rows are writable, l ≤ M, and `x` holds lines·M elements.
     #[inline(always)]
-    pub(crate) unsafe fn inverse_rows<S: Simd>(
-        &self,
-        s: S,
-        x: *mut T,
-        dst: *mut T,
-        stride: usize,
-        l: usize,
-    ) {
-        let level = &self.levels[0];
-        for block in 0..level.radix {
+    pub(crate) unsafe fn inverse_rows<S: Simd>(&self, s: S, x: *mut T, dst: Rows<*mut T>) {
+        for offset in self.blocks(dst.lines) {
             // SAFETY: the caller's promise is passed on.
-            unsafe { self.inverse(s, x, 1, block * level.q) };
+            unsafe { self.inverse(s, x, 1, offset) };
         }
-        s.vectorize(Last { rows: self.rows_out(dst, stride, l), level, x });
+        s.vectorize(Last { fft: self, rows: dst, x });
     }
 
-    fn rows_in(&self, src: *const T, stride: usize, l: usize) -> Rows<'_, T> {
-        Rows { twist: &self.twist, src, dst: std::ptr::null_mut(), stride, l }
-    }
-
-    fn rows_out(&self, dst: *mut T, stride: usize, l: usize) -> Rows<'_, T> {
-        Rows { twist: &self.twist, src: std::ptr::null(), dst, stride, l }
+    /// Where the blocks below level 0 of all lines begin.
+    fn blocks(&self, lines: usize) -> impl Iterator<Item = usize> + use<T> {
+        (0..lines * self.m).step_by(self.levels[0].q)
     }
 
     /// Elements in a block at `level`.
@@ -268,12 +266,7 @@ impl<T: Real> Fft<T> {
         // SAFETY: the block lies inside the M elements of x.
         unsafe {
             let x = element::<T>(x, offset);
-            match level.radix {
-                2 => pass_in_place::<T, S, 2, INVERSE>(s, x, level),
-                3 => pass_in_place::<T, S, 3, INVERSE>(s, x, level),
-                4 => pass_in_place::<T, S, 4, INVERSE>(s, x, level),
-                _ => pass_in_place::<T, S, 5, INVERSE>(s, x, level),
-            }
+            by_radix!(level.radix, pass_in_place::<T, S, INVERSE>(s, x, level));
         }
     }
 }
@@ -363,8 +356,8 @@ impl<T: Real, F: Leaf<T>> WithSimd for BottomFilter<'_, T, F> {
 
 /// Level 0 forward, reading and twisting real rows.
 struct First<'a, T> {
-    rows: Rows<'a, T>,
-    level: &'a Level<T>,
+    fft: &'a Fft<T>,
+    rows: Rows<*const T>,
     x: *mut T,
 }
 
@@ -372,23 +365,16 @@ impl<T: Real> WithSimd for First<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
-        let Self { rows, level, x } = self;
+        let Self { fft, rows, x } = self;
         // SAFETY: see above.
-        unsafe {
-            match level.radix {
-                2 => first_pass::<T, S, 2>(s, &rows, x, level),
-                3 => first_pass::<T, S, 3>(s, &rows, x, level),
-                4 => first_pass::<T, S, 4>(s, &rows, x, level),
-                _ => first_pass::<T, S, 5>(s, &rows, x, level),
-            }
-        }
+        unsafe { by_radix!(fft.levels[0].radix, first_pass::<T, S>(s, &rows, x, fft)) }
     }
 }
 
 /// Level 0 backward, untwisting and storing the real parts.
 struct Last<'a, T> {
-    rows: Rows<'a, T>,
-    level: &'a Level<T>,
+    fft: &'a Fft<T>,
+    rows: Rows<*mut T>,
     x: *mut T,
 }
 
@@ -396,66 +382,71 @@ impl<T: Real> WithSimd for Last<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
-        let Self { rows, level, x } = self;
+        let Self { fft, rows, x } = self;
         // SAFETY: see above.
-        unsafe {
-            match level.radix {
-                2 => last_pass::<T, S, 2>(s, &rows, x, level),
-                3 => last_pass::<T, S, 3>(s, &rows, x, level),
-                4 => last_pass::<T, S, 4>(s, &rows, x, level),
-                _ => last_pass::<T, S, 5>(s, &rows, x, level),
-            }
-        }
+        unsafe { by_radix!(fft.levels[0].radix, last_pass::<T, S>(s, &rows, x, fft)) }
     }
 }
 
-/// Real rows outside the scratch, with the twist.
-struct Rows<'a, T> {
-    twist: &'a [Complex<T>],
-    src: *const T,
-    dst: *mut T,
-    stride: usize,
-    l: usize,
+/// Real rows outside the scratch: row t < l stands at `start + t·stride` and is `lines` cache lines wide.
+///
+/// Line g belongs to the transform at elements g·M.. of the scratch. Neighbouring lines are taken together because
+/// memory is fetched in pairs of lines.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<P> {
+    pub start: P,
+    pub stride: usize,
+    pub lines: usize,
+    pub l: usize,
 }
 
-impl<T: Real> Rows<'_, T> {
-    /// x_t·w^t, or zero beyond the rows.
+impl<T: Real> Rows<*const T> {
+    /// x_t·w^t at lane v of the row, or zero beyond the rows.
     #[inline(always)]
-    unsafe fn load<S: Simd>(&self, s: S, t: usize, v: usize) -> CV<T, S> {
+    unsafe fn load<S: Simd>(&self, s: S, t: usize, v: usize, twist: &[Complex<T>]) -> CV<T, S> {
         if t >= self.l {
             return CV::zero(s);
         }
         // SAFETY: t < l, so the row is readable and the twist exists (l ≤ M).
         unsafe {
-            let u = self.src.add(t * self.stride + v).cast::<T::V<S>>().read_unaligned();
-            let w = self.twist.get_unchecked(t);
+            let u = self.start.add(t * self.stride + v).cast::<T::V<S>>().read_unaligned();
+            let w = twist.get_unchecked(t);
             CV { re: T::vmul(s, u, T::vsplat(s, w.re)), im: T::vmul(s, u, T::vsplat(s, w.im)) }
         }
     }
 
-    /// Asks for row t, whose line no hardware prefetcher would guess: rows are H elements apart.
+    /// Asks for row t, which no hardware prefetcher would guess: rows are H elements apart.
     #[inline(always)]
     fn prefetch(&self, t: usize) {
         #[cfg(target_arch = "x86_64")]
         if t < self.l {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: row t exists; a prefetch has no other effect than on the cache.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.src.add(t * self.stride).cast()) };
+            for line in 0..self.lines {
+                // SAFETY: row t exists; a prefetch has no other effect than on the cache.
+                unsafe {
+                    let row = self.start.add(t * self.stride + line * T::LINE);
+                    _mm_prefetch::<_MM_HINT_T0>(row.cast());
+                }
+            }
         }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = t;
     }
+}
 
-    /// Re(x·conj(w^t)) into row t.
+impl<T: Real> Rows<*mut T> {
+    /// Re(x·conj(w^t)) to lane v of row t; nothing beyond the rows.
     #[inline(always)]
-    unsafe fn store<S: Simd>(&self, s: S, t: usize, v: usize, x: CV<T, S>) {
+    unsafe fn store<S: Simd>(&self, s: S, t: usize, v: usize, twist: &[Complex<T>], x: CV<T, S>) {
         if t >= self.l {
             return;
         }
         // SAFETY: t < l, so the row is writable and the twist exists (l ≤ M).
         unsafe {
-            let w = self.twist.get_unchecked(t);
+            let w = twist.get_unchecked(t);
             let re = T::vmul(s, x.re, T::vsplat(s, w.re));
             let y = T::vfma(s, x.im, T::vsplat(s, w.im), re);
-            self.dst.add(t * self.stride + v).cast::<T::V<S>>().write_unaligned(y);
+            self.start.add(t * self.stride + v).cast::<T::V<S>>().write_unaligned(y);
         }
     }
 }
@@ -502,7 +493,7 @@ unsafe fn twiddles<T: Real, S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn pass_in_place<T: Real, S: Simd, const R: usize, const INVERSE: bool>(
+unsafe fn pass_in_place<T: Real, S: Simd, const INVERSE: bool, const R: usize>(
     s: S,
     x: *mut T,
     level: &Level<T>,
@@ -530,25 +521,29 @@ unsafe fn pass_in_place<T: Real, S: Simd, const R: usize, const INVERSE: bool>(
 #[inline(always)]
 unsafe fn first_pass<T: Real, S: Simd, const R: usize>(
     s: S,
-    rows: &Rows<T>,
+    rows: &Rows<*const T>,
     x: *mut T,
-    level: &Level<T>,
+    fft: &Fft<T>,
 ) {
+    let level = &fft.levels[0];
     let q = level.q;
-    // SAFETY: x holds radix·q = M elements; rows checks t.
+    // SAFETY: x holds lines·radix·q elements; rows checks t.
     unsafe {
         for j in 0..q {
             for r in 0..R {
                 rows.prefetch(j + AHEAD + r * q);
             }
             let w = twiddles::<T, S, R>(s, level, j);
-            for v in (0..T::LINE).step_by(T::lanes::<S>()) {
-                let mut a = [CV::zero(s); R];
-                for (r, a) in a.iter_mut().enumerate() {
-                    *a = rows.load(s, j + r * q, v);
-                }
-                for (r, y) in scatter(s, a, w).into_iter().enumerate() {
-                    store::<T, S>(element::<T>(x, j + r * q).add(v), y);
+            for line in 0..rows.lines {
+                let x = element::<T>(x, line * fft.m + j);
+                for v in (0..T::LINE).step_by(T::lanes::<S>()) {
+                    let mut a = [CV::zero(s); R];
+                    for (r, a) in a.iter_mut().enumerate() {
+                        *a = rows.load(s, j + r * q, line * T::LINE + v, &fft.twist);
+                    }
+                    for (r, y) in scatter(s, a, w).into_iter().enumerate() {
+                        store::<T, S>(element::<T>(x, r * q).add(v), y);
+                    }
                 }
             }
         }
@@ -558,125 +553,28 @@ unsafe fn first_pass<T: Real, S: Simd, const R: usize>(
 #[inline(always)]
 unsafe fn last_pass<T: Real, S: Simd, const R: usize>(
     s: S,
-    rows: &Rows<T>,
+    rows: &Rows<*mut T>,
     x: *mut T,
-    level: &Level<T>,
+    fft: &Fft<T>,
 ) {
+    let level = &fft.levels[0];
     let q = level.q;
-    // SAFETY: x holds radix·q = M elements; rows checks t.
+    // SAFETY: x holds lines·radix·q elements; rows checks t.
     unsafe {
         for j in 0..q {
             let w = twiddles::<T, S, R>(s, level, j);
-            for v in (0..T::LINE).step_by(T::lanes::<S>()) {
-                let mut a = [CV::zero(s); R];
-                for (r, a) in a.iter_mut().enumerate() {
-                    *a = load::<T, S>(element::<T>(x, j + r * q).add(v));
-                }
-                for (r, y) in gather(s, a, w).into_iter().enumerate() {
-                    rows.store(s, j + r * q, v, y);
+            for line in 0..rows.lines {
+                let x = element::<T>(x, line * fft.m + j);
+                for v in (0..T::LINE).step_by(T::lanes::<S>()) {
+                    let mut a = [CV::zero(s); R];
+                    for (r, a) in a.iter_mut().enumerate() {
+                        *a = load::<T, S>(element::<T>(x, r * q).add(v));
+                    }
+                    for (r, y) in gather(s, a, w).into_iter().enumerate() {
+                        rows.store(s, j + r * q, line * T::LINE + v, &fft.twist, y);
+                    }
                 }
             }
         }
     }
-}
-
-/// Decimation in frequency: the small DFT, then the twiddles.
-#[inline(always)]
-fn scatter<T: Real, S: Simd, const R: usize>(
-    s: S,
-    a: [CV<T, S>; R],
-    w: [CV<T, S>; R],
-) -> [CV<T, S>; R] {
-    let mut y = dft::<T, S, R, false>(s, a);
-    for k in 1..R {
-        y[k] = y[k].mul(s, w[k]);
-    }
-    y
-}
-
-/// Decimation in time: the conjugate twiddles, then the small inverse DFT.
-#[inline(always)]
-fn gather<T: Real, S: Simd, const R: usize>(
-    s: S,
-    mut a: [CV<T, S>; R],
-    w: [CV<T, S>; R],
-) -> [CV<T, S>; R] {
-    for k in 1..R {
-        a[k] = a[k].mul_conj(s, w[k]);
-    }
-    dft::<T, S, R, true>(s, a)
-}
-
-/// a ∓ i·b: minus forward, plus inverse.
-#[inline(always)]
-fn turn<T: Real, S: Simd, const INVERSE: bool>(s: S, a: CV<T, S>, b: CV<T, S>) -> CV<T, S> {
-    if INVERSE {
-        CV { re: T::vsub(s, a.re, b.im), im: T::vadd(s, a.im, b.re) }
-    } else {
-        CV { re: T::vadd(s, a.re, b.im), im: T::vsub(s, a.im, b.re) }
-    }
-}
-
-/// a + c·b for a real constant c.
-#[inline(always)]
-fn axpy<T: Real, S: Simd>(s: S, a: CV<T, S>, c: f64, b: CV<T, S>) -> CV<T, S> {
-    let c = T::vsplat(s, T::from_f64(c));
-    CV { re: T::vfma(s, c, b.re, a.re), im: T::vfma(s, c, b.im, a.im) }
-}
-
-/// y_k = Σ_r a_r e^{∓2πi rk/R}, minus forward, plus inverse.
-#[inline(always)]
-fn dft<T: Real, S: Simd, const R: usize, const INVERSE: bool>(
-    s: S,
-    a: [CV<T, S>; R],
-) -> [CV<T, S>; R] {
-    // cos and sin of 2π/5 and 4π/5, and sin of 2π/3.
-    const C1: f64 = 0.309_016_994_374_947_45;
-    const C2: f64 = -0.809_016_994_374_947_45;
-    const S1: f64 = 0.951_056_516_295_153_5;
-    const S2: f64 = 0.587_785_252_292_473_1;
-    const S3: f64 = 0.866_025_403_784_438_6;
-    let zero = CV::zero(s);
-    let mut y = a;
-    match R {
-        2 => {
-            y[0] = a[0].add(s, a[1]);
-            y[1] = a[0].sub(s, a[1]);
-        }
-        3 => {
-            let sum = a[1].add(s, a[2]);
-            let even = axpy(s, a[0], -0.5, sum);
-            let odd = axpy(s, zero, S3, a[1].sub(s, a[2]));
-            y[0] = a[0].add(s, sum);
-            y[1] = turn::<T, S, INVERSE>(s, even, odd);
-            y[2] = even.add(s, even.sub(s, y[1]));
-        }
-        4 => {
-            let (t0, t1) = (a[0].add(s, a[2]), a[0].sub(s, a[2]));
-            let (t2, t3) = (a[1].add(s, a[3]), a[1].sub(s, a[3]));
-            y[0] = t0.add(s, t2);
-            y[2] = t0.sub(s, t2);
-            // The two odd outputs differ by the direction of the quarter turn.
-            (y[1], y[3]) = if INVERSE {
-                (turn::<T, S, true>(s, t1, t3), turn::<T, S, false>(s, t1, t3))
-            } else {
-                (turn::<T, S, false>(s, t1, t3), turn::<T, S, true>(s, t1, t3))
-            };
-        }
-        5 => {
-            let (p1, m1) = (a[1].add(s, a[4]), a[1].sub(s, a[4]));
-            let (p2, m2) = (a[2].add(s, a[3]), a[2].sub(s, a[3]));
-            let even1 = axpy(s, axpy(s, a[0], C1, p1), C2, p2);
-            let even2 = axpy(s, axpy(s, a[0], C2, p1), C1, p2);
-            let odd1 = axpy(s, axpy(s, zero, S1, m1), S2, m2);
-            let odd2 = axpy(s, axpy(s, zero, S2, m1), -S1, m2);
-            y[0] = a[0].add(s, p1).add(s, p2);
-            y[1] = turn::<T, S, INVERSE>(s, even1, odd1);
-            y[2] = turn::<T, S, INVERSE>(s, even2, odd2);
-            y[3] = even2.add(s, even2.sub(s, y[2]));
-            y[4] = even1.add(s, even1.sub(s, y[1]));
-        }
-        _ => unreachable!("radix 2, 3, 4 or 5"),
-    }
-    y
 }

@@ -1,4 +1,4 @@
-//! Causal convolution y = K * u (Eq. 5) over [B, L, H], and its backward.
+//! Causal convolution y = K * u (Eq. 6) over [B, L, H], and its backward.
 //!
 //! Right-angle form (see `fft.rs`): one complex FFT of length M ≥ L per channel, vectorised across the channels of a
 //! cache line. dK is summed over the batch as a spectrum, with one inverse at the end.
@@ -6,21 +6,23 @@
 //! The bidirectional form costs the same. Modulo z^M + i the anti-causal tap z^{-1-j} is i·z^{M-1-j}: the second kernel,
 //! reversed, is the imaginary part of one complex kernel.
 
+mod butterfly;
 mod direct;
-pub(crate) mod fft;
+mod fft;
+mod strip;
 
 use crate::error::{Error, Result, check_len};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint};
-use crate::real::{CV, Real, dispatch};
-use fft::{Fft, Leaf, good_length, load, store};
-use pulp::{Simd, WithSimd};
+use crate::real::{Real, dispatch};
+use fft::{Fft, good_length};
+use strip::{Adjoint, Filter, Inverse, STRIP, Scratch, Spectrum, Strip};
 
 pub use direct::convolve_direct;
 
 /// Plan and buffers of the convolution of [B, L, H] inputs with per-channel kernels.
 ///
-/// After [`Conv::new`] nothing allocates. Any L works; the transform runs at the next length of the form
+/// After [`Conv::new`] and the first backward nothing allocates. NaN and infinities are not looked for. Any L works; the transform runs at the next length of the form
 /// 2^a, 3·2^a or 5·2^a. H is processed in tiles of one cache line (16 channels of f32, 8 of f64): multiples are fast.
 ///
 /// ```
@@ -44,17 +46,9 @@ pub struct Conv<T: Real> {
     kernel: Option<(usize, bool)>,
     /// Batch groups per tile: a function of the sizes, not of the threads.
     groups: usize,
-    /// Sums over a batch group of conj(û)·dŷ: [tiles, groups, M] elements; made by the first backward.
+    /// Sums over a batch group of conj(û)·dŷ: [groups, tiles, M] elements; made by the first backward.
     sums: Option<Lines<T>>,
     scratch: Vec<Scratch<T>>,
-}
-
-struct Scratch<T: Real> {
-    /// M elements each.
-    x: Lines<T>,
-    u: Lines<T>,
-    /// A tile's rows where they have to be gathered: [M, LINE] each.
-    rows: [Lines<T>; 2],
 }
 
 impl<T: Real> Conv<T> {
@@ -68,13 +62,7 @@ impl<T: Real> Conv<T> {
         let tiles = h.div_ceil(T::LINE);
         // Enough items to keep a few workers busy when there are few channels.
         let groups = 8usize.div_ceil(tiles).min(b);
-        let scratch = (0..par::workers().min(tiles * b))
-            .map(|_| Scratch {
-                x: Lines::new(2 * m),
-                u: Lines::new(2 * m),
-                rows: [Lines::new(m), Lines::new(m)],
-            })
-            .collect();
+        let scratch = (0..par::workers().min(tiles * b)).map(|_| Scratch::new(m, tiles)).collect();
         Ok(Self {
             b,
             l,
@@ -137,7 +125,7 @@ impl<T: Real> Conv<T> {
                 transpose(half(1), taps, |t, lane, k| {
                     rows[(m - 1 - t) * T::LINE + lane] = k * scale
                 });
-                let second = second.as_mut_slice();
+                let second = &mut second.as_mut_slice()[..x.len()];
                 dispatch(Spectrum { fft, rows, x: second });
                 for (x, second) in elements::<T>(x).zip(elements::<T>(second)) {
                     for lane in 0..T::LINE {
@@ -162,11 +150,14 @@ impl<T: Real> Conv<T> {
         let tiles = h.div_ceil(T::LINE);
         let spectrum = spectrum.as_slice();
         let y = Disjoint::new(y);
-        par::for_each(scratch, b * tiles, |scratch, item| {
-            let (sample, tile) = (item / tiles, item % tiles);
-            let spectrum = &spectrum[tile * m * 2 * T::LINE..][..m * 2 * T::LINE];
-            let tile = Tile::new::<T>(sample, tile, l, h);
-            dispatch(Filter { fft, tile, u, spectrum, y: &y, scratch });
+        let block = m * 2 * T::LINE;
+        let strips = tiles.div_ceil(STRIP);
+        par::for_each(scratch, b * strips, |scratch, item| {
+            let (sample, first) = (item / strips, item % strips * STRIP);
+            for strip in Strip::cover::<T>(sample, first..tiles.min(first + STRIP), l, h) {
+                let spectrum = &spectrum[strip.tile * block..][..strip.lines * block];
+                dispatch(Filter { fft, strip, u, spectrum, y: &y, scratch });
+            }
         });
         Ok(())
     }
@@ -192,21 +183,21 @@ impl<T: Real> Conv<T> {
         let sums = sums.get_or_insert_with(|| Lines::new(tiles * groups * 2 * m)).as_mut_slice();
         let shared = Disjoint::new(sums);
         let du = Disjoint::new(du);
-        // A worker takes a run of tiles and walks it sample by sample: its pages stay in the TLB, and every tile is
-        // summed in the order of the samples, however the tiles are shared out.
+        // A worker takes a run of tiles and walks it sample by sample: every tile is summed in the order of the samples,
+        // however the tiles are shared out.
         let runs = scratch.len().min(tiles);
         par::for_each(scratch, runs * groups, |scratch, item| {
             let (group, run) = (item / runs, item % runs);
             for sample in share(b, groups, group) {
-                for tile in share(tiles, runs, run) {
-                    // SAFETY: (tile, group) pairs belong to one item each.
-                    let sum = unsafe { shared.part((tile * groups + group) * block, block) };
+                for strip in Strip::cover::<T>(sample, share(tiles, runs, run), l, h) {
+                    let Strip { tile, lines, .. } = strip;
+                    // SAFETY: a tile of a group belongs to one item.
+                    let sum = unsafe { shared.part((group * tiles + tile) * block, lines * block) };
                     if sample == share(b, groups, group).start {
                         sum.fill(T::ZERO);
                     }
-                    let spectrum = &spectrum[tile * block..][..block];
-                    let tile = Tile::new::<T>(sample, tile, l, h);
-                    dispatch(Adjoint { fft, tile, u, dy, spectrum, sum, du: &du, scratch });
+                    let spectrum = &spectrum[tile * block..][..lines * block];
+                    dispatch(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, scratch });
                 }
             }
         });
@@ -214,16 +205,16 @@ impl<T: Real> Conv<T> {
         let dk = Disjoint::new(dk);
         par::for_each(scratch, tiles, |scratch, tile| {
             // SAFETY: tiles do not overlap.
-            let sums = unsafe { shared.part(tile * groups * block, groups * block) };
-            let (x, rest) = sums.split_at_mut(block);
-            for other in rest.chunks_exact(block) {
-                for (x, &o) in x.iter_mut().zip(other) {
+            let sum = |group: usize| unsafe { shared.part((group * tiles + tile) * block, block) };
+            let x = sum(0);
+            for group in 1..groups {
+                for (x, &o) in x.iter_mut().zip(&*sum(group)) {
                     *x += o;
                 }
             }
             let scale = T::from_f64(1.0 / m as f64);
             let Scratch { u: copy, rows: [rows, _], .. } = scratch;
-            let (copy, rows) = (copy.as_mut_slice(), rows.as_mut_slice());
+            let (copy, rows) = (&mut copy.as_mut_slice()[..block], rows.as_mut_slice());
             copy.copy_from_slice(x);
             dispatch(Inverse { fft, x, rows });
             let channels = tile_channels::<T>(tile, h);
@@ -289,195 +280,6 @@ fn transpose_mut<T: Real>(k: &mut [T], taps: usize, get: impl Fn(usize, usize) -
 /// The channels of a tile.
 fn tile_channels<T: Real>(tile: usize, h: usize) -> std::ops::Range<usize> {
     tile * T::LINE..h.min((tile + 1) * T::LINE)
-}
-
-/// Up to `T::LINE` channels of one sample: rows `start + t·h` of [B, L, H], t < l.
-#[derive(Clone, Copy)]
-struct Tile {
-    start: usize,
-    width: usize,
-    l: usize,
-    h: usize,
-}
-
-impl Tile {
-    fn new<T: Real>(sample: usize, tile: usize, l: usize, h: usize) -> Self {
-        let channels = tile_channels::<T>(tile, h);
-        Self { start: sample * l * h + channels.start, width: channels.len(), l, h }
-    }
-
-    fn is_full<T: Real>(&self) -> bool {
-        self.width == T::LINE
-    }
-
-    /// Where the rows start, and their stride: in `u` itself, or gathered into `rows` where the tile is narrow.
-    fn rows<T: Real>(&self, u: &[T], rows: &mut Lines<T>) -> (*const T, usize) {
-        let last = self.start + (self.l - 1) * self.h + self.width;
-        assert!(last <= u.len());
-        if self.is_full::<T>() {
-            return (u[self.start..].as_ptr(), self.h);
-        }
-        let rows = rows.as_mut_slice();
-        for t in 0..self.l {
-            let row = &u[self.start + t * self.h..][..self.width];
-            rows[t * T::LINE..][..self.width].copy_from_slice(row);
-        }
-        (rows.as_ptr(), T::LINE)
-    }
-
-    /// Where to write the rows of a result, and their stride.
-    fn rows_out<T: Real>(&self, y: &Disjoint<T>, rows: &mut Lines<T>) -> (*mut T, usize) {
-        if self.is_full::<T>() {
-            let span = (self.l - 1) * self.h + self.width;
-            return (y.pointer(self.start, span), self.h);
-        }
-        (rows.as_mut_slice().as_mut_ptr(), T::LINE)
-    }
-
-    /// Moves the rows of a narrow tile to their place.
-    ///
-    /// # Safety
-    /// No other worker may touch this tile's elements of `y`.
-    unsafe fn finish<T: Real>(&self, y: &Disjoint<T>, rows: &Lines<T>) {
-        if self.is_full::<T>() {
-            return;
-        }
-        for t in 0..self.l {
-            // SAFETY: the caller's promise.
-            let row = unsafe { y.part(self.start + t * self.h, self.width) };
-            row.copy_from_slice(&rows.as_slice()[t * T::LINE..][..self.width]);
-        }
-    }
-}
-
-/// y = T⁻¹(K̂ · T u) of one tile.
-struct Filter<'a, T: Real> {
-    fft: &'a Fft<T>,
-    tile: Tile,
-    u: &'a [T],
-    spectrum: &'a [T],
-    y: &'a Disjoint<'a, T>,
-    scratch: &'a mut Scratch<T>,
-}
-
-impl<T: Real> WithSimd for Filter<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, s: S) {
-        struct Times<'a, T>(&'a [T]);
-        impl<T: Real> Leaf<T> for Times<'_, T> {
-            #[inline(always)]
-            unsafe fn map<S: Simd>(&mut self, s: S, i: usize, v: usize, x: CV<T, S>) -> CV<T, S> {
-                // SAFETY: the spectrum has M elements.
-                x.mul(s, unsafe { load(self.0.as_ptr().add(i * 2 * T::LINE + v)) })
-            }
-        }
-        let Self { fft, tile, u, spectrum, y, scratch } = self;
-        assert_eq!(spectrum.len(), fft.m * 2 * T::LINE);
-        let Scratch { x, rows: [rows_in, rows_out], .. } = scratch;
-        let src = tile.rows(u, rows_in);
-        let dst = tile.rows_out(y, rows_out);
-        let x = x.as_mut_slice().as_mut_ptr();
-        // SAFETY: `rows` and `rows_out` checked l rows of a line each; x has M elements; one worker per tile.
-        unsafe {
-            fft.filter_rows(s, src, tile.l, dst, x, &mut Times(spectrum));
-            tile.finish(y, rows_out);
-        }
-    }
-}
-
-/// du = T⁻¹(conj(K̂) · T dy) and sum += conj(T u) · T dy of one tile.
-struct Adjoint<'a, T: Real> {
-    fft: &'a Fft<T>,
-    tile: Tile,
-    u: &'a [T],
-    dy: &'a [T],
-    spectrum: &'a [T],
-    sum: &'a mut [T],
-    du: &'a Disjoint<'a, T>,
-    scratch: &'a mut Scratch<T>,
-}
-
-impl<T: Real> WithSimd for Adjoint<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, s: S) {
-        struct Correlate<'a, T> {
-            /// û, being written block by block ahead of the leaves.
-            u: *const T,
-            k: &'a [T],
-            sum: &'a mut [T],
-        }
-        impl<T: Real> Leaf<T> for Correlate<'_, T> {
-            #[inline(always)]
-            unsafe fn map<S: Simd>(&mut self, s: S, i: usize, v: usize, x: CV<T, S>) -> CV<T, S> {
-                let at = i * 2 * T::LINE + v;
-                // SAFETY: u, k and sum have M elements each.
-                unsafe {
-                    let sum = self.sum.as_mut_ptr().add(at);
-                    let product = x.mul_conj(s, load(self.u.add(at)));
-                    store(sum, load::<T, S>(sum).add(s, product));
-                    x.mul_conj(s, load(self.k.as_ptr().add(at)))
-                }
-            }
-        }
-        let Self { fft, tile, u, dy, spectrum, sum, du, scratch } = self;
-        let size = fft.m * 2 * T::LINE;
-        assert!(spectrum.len() == size && sum.len() == size);
-        let Scratch { x, u: u_hat, rows: [u_rows, dy_rows] } = scratch;
-        let u = tile.rows(u, u_rows);
-        let dy = tile.rows(dy, dy_rows);
-        // The rows of dy are read before those of du are written.
-        let dst = tile.rows_out(du, dy_rows);
-        let u_hat = u_hat.as_mut_slice().as_mut_ptr();
-        let x = x.as_mut_slice().as_mut_ptr();
-        // SAFETY: `rows` and `rows_out` checked l rows of a line each; x and û have M elements; one worker per tile.
-        unsafe {
-            let leaf = &mut Correlate { u: u_hat, k: spectrum, sum };
-            fft.correlate_rows(s, u, dy, tile.l, dst, u_hat, x, leaf);
-            tile.finish(du, dy_rows);
-        }
-    }
-}
-
-/// Twisted spectrum of the M rows of a tile.
-struct Spectrum<'a, T> {
-    fft: &'a Fft<T>,
-    rows: &'a [T],
-    x: &'a mut [T],
-}
-
-impl<T: Real> WithSimd for Spectrum<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, s: S) {
-        let Self { fft, rows, x } = self;
-        assert!(rows.len() == fft.m * T::LINE && x.len() == 2 * fft.m * T::LINE);
-        // SAFETY: M rows and M elements.
-        unsafe { fft.forward_rows(s, rows.as_ptr(), T::LINE, fft.m, x.as_mut_ptr()) }
-    }
-}
-
-/// M times the real part of the inverse of a tile's spectrum.
-struct Inverse<'a, T> {
-    fft: &'a Fft<T>,
-    x: &'a mut [T],
-    rows: &'a mut [T],
-}
-
-impl<T: Real> WithSimd for Inverse<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, s: S) {
-        let Self { fft, x, rows } = self;
-        assert!(rows.len() == fft.m * T::LINE && x.len() == 2 * fft.m * T::LINE);
-        // SAFETY: M rows and M elements.
-        unsafe { fft.inverse_rows(s, x.as_mut_ptr(), rows.as_mut_ptr(), T::LINE, fft.m) }
-    }
 }
 
 #[cfg(test)]

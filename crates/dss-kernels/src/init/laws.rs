@@ -1,4 +1,4 @@
-//! The random initial laws (§3.3, §4.2).
+//! The random initial laws (§3.3, §4.1).
 
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
@@ -39,7 +39,7 @@ pub fn w(c: usize, h: usize, n: usize, rng: &mut impl Rng) -> Vec<f64> {
     (0..c * h * n * 2).map(|_| normal(rng)).collect()
 }
 
-/// Λ with real and imaginary parts ~ N(0, 1): the "random init" ablation of §4.2.
+/// Λ with real and imaginary parts ~ N(0, 1): the "random init" ablation of §4.1.
 ///
 /// Half of the modes grow in time: only the softmax variant can take them.
 ///

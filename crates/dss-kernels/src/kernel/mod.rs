@@ -9,9 +9,7 @@ use crate::complex::{C64, exp};
 use crate::error::{Error, Result, check_len};
 use crate::par::{self, Disjoint};
 use crate::real::Real;
-use modes::{
-    Deltas, Lambda, ParamSums, delta_log_slope, lambda_re_slope, scale, scale_backward, w_at, zeta,
-};
+use modes::{Deltas, Lambda, ParamSums, Scale, delta_log_slope, lambda_re_slope, w_at, zeta};
 use vandermonde::Blocks;
 
 pub use params::{DELTA_LOG_LIMIT, Delta, EPSILON, KernelConfig, ParamGrads, Params, Variant};
@@ -19,12 +17,12 @@ pub use reference::{kernel_listing, kernel_softmax_eps};
 
 /// Plan and buffers for the kernels of one layer.
 ///
-/// Time O(C·H·N·L) at the speed of a matrix product, memory O(C·H·L) for the result and O(N√L) per worker; the
-/// [H, N, L] tensor of the paper's listing never exists. After [`Kernel::new`] nothing allocates.
+/// Time O(C·H·N·L) at the speed of a matrix product, memory O(N√L + L) per worker next to the result: the `[H, N, L]`
+/// tensor of the paper's listing never exists. After [`Kernel::new`] nothing allocates.
 ///
 /// Finite parameters give finite kernels and gradients. Re λ > 0 (softmax) is exact; λ → 0 and λΔL → 2πik are
 /// regularised by [`EPSILON`] as in the paper's listing; |Δ_log| beyond [`DELTA_LOG_LIMIT`] counts as the limit, with
-/// zero gradient; results that exceed the range of `T` saturate at its largest finite number.
+/// zero gradient; coefficients W·q beyond 1/(8N) of the range of `T`, and gradients beyond the range, saturate.
 pub struct Kernel<T> {
     config: KernelConfig,
     blocks: Blocks,
@@ -39,7 +37,7 @@ struct Scratch<T> {
     /// Modes of one direction: indices, exponents, coefficients.
     index: Vec<usize>,
     zeta: Vec<C64>,
-    q: Vec<C64>,
+    scale: Vec<Scale>,
     c: Vec<C64>,
     s0: Vec<C64>,
     s1: Vec<C64>,
@@ -57,7 +55,7 @@ impl<T: Real> Scratch<T> {
             sums: vandermonde::Scratch::new(config.n, blocks),
             index: Vec::with_capacity(config.n),
             zeta: Vec::with_capacity(config.n),
-            q: Vec::with_capacity(config.n),
+            scale: Vec::with_capacity(config.n),
             c: Vec::with_capacity(config.n),
             s0: complex(),
             s1: complex(),
@@ -78,13 +76,13 @@ impl<T: Real> Scratch<T> {
     ) -> bool {
         self.index.clear();
         self.zeta.clear();
-        self.q.clear();
+        self.scale.clear();
         for (i, (&value, &grows)) in lambda.values.iter().zip(&lambda.growing).enumerate() {
             if grows == growing {
                 let zeta = zeta(value, grows, delta);
                 self.index.push(i);
                 self.zeta.push(zeta);
-                self.q.push(scale(config, value, zeta));
+                self.scale.push(Scale::new(config, value, zeta));
             }
         }
         !self.index.is_empty()
@@ -101,10 +99,13 @@ impl<T: Real> Scratch<T> {
         ahead: usize,
     ) {
         self.c.clear();
+        // The sum of all modes stays within the range.
+        let limit = T::MAX / (8 * config.n) as f64;
         for (i, &mode) in self.index.iter().enumerate() {
             let w = w_at(config, w, channel, h, mode);
             let shift = if ahead == 0 { C64::ONE } else { exp(self.zeta[i] * ahead as f64) };
-            self.c.push(w * self.q[i] * shift);
+            let c = w * self.scale[i].q * shift;
+            self.c.push(C64::new(c.re.clamp(-limit, limit), c.im.clamp(-limit, limit)));
         }
     }
 }
@@ -229,7 +230,7 @@ impl<T: Real> Kernel<T> {
                 for (i, &mode) in scratch.index.iter().enumerate() {
                     let value = lambda.values[mode];
                     let (g_zeta, g_lambda) =
-                        scale_backward(&config, value, scratch.zeta[i], scratch.g_q[i]);
+                        scratch.scale[i].backward(&config, value, scratch.g_q[i]);
                     let g_zeta = g_zeta + scratch.g_zeta[i];
                     scratch.params.add(mode, value, growing, delta, g_zeta, g_lambda);
                 }
@@ -297,10 +298,10 @@ impl<T: Real> Scratch<T> {
                 s1 = shift * (s1 + s0 * ahead as f64);
                 s0 *= shift;
             }
-            self.g_zeta[i] += (w * self.q[i] * s1).conj();
+            self.g_zeta[i] += (w * self.scale[i].q * s1).conj();
             let g_c = s0.conj() + extra.map_or(C64::ZERO, |e| e[mode]);
             self.g_q[i] += w.conj() * g_c;
-            let g_w_mode = self.q[i].conj() * g_c;
+            let g_w_mode = self.scale[i].q.conj() * g_c;
             g_w[2 * mode] = T::from_f64(g_w_mode.re);
             g_w[2 * mode + 1] = T::from_f64(g_w_mode.im);
         }

@@ -12,11 +12,11 @@
 //! g_x = conj(f'(x))·g_y; reciprocal_ε is not holomorphic and needs its second Wirtinger derivative too.
 
 use super::params::{DELTA_LOG_LIMIT, EPSILON, KernelConfig, Params, Variant};
-use crate::complex::{C64, exp, expm1, reciprocal_eps};
+use crate::complex::{C64, expm1, reciprocal_eps};
 use crate::real::Real;
 
-/// Largest |Re z|, |Im z| that is kept: z·L stays finite, and a phase this large has no digits anyway.
-const Z_LIMIT: f64 = 1e290;
+/// Largest |Re λ|, |Im λ| and |W| that are kept, far beyond use: with them every product stays finite.
+const LIMIT: f64 = 1e200;
 
 /// Λ in f64, and which of its modes grow.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ impl Lambda {
         self.values.clear();
         self.growing.clear();
         for (re, im) in params.lambda_re.iter().zip(params.lambda_im) {
-            let lambda = C64::new(lambda_re(config.variant, re.to_f64()), im.to_f64());
+            let lambda = limited(lambda_re(config.variant, re.to_f64()), im.to_f64());
             self.values.push(lambda);
             self.growing.push(lambda.re > 0.0);
         }
@@ -44,6 +44,11 @@ impl Lambda {
     pub(crate) fn count_growing(&self) -> usize {
         self.growing.iter().filter(|&&g| g).count()
     }
+}
+
+/// re + i·im within [`LIMIT`].
+fn limited(re: f64, im: f64) -> C64 {
+    C64::new(re.clamp(-LIMIT, LIMIT), im.clamp(-LIMIT, LIMIT))
 }
 
 /// Re λ from the stored parameter.
@@ -75,55 +80,63 @@ impl Deltas {
 
 /// ζ = ±λΔ with Re ζ ≤ 0: the exponent of one step of a mode, in the direction it runs.
 pub(crate) fn zeta(lambda: C64, growing: bool, delta: Deltas) -> C64 {
-    let limit = |x: f64| x.clamp(-Z_LIMIT, Z_LIMIT);
-    let z = C64::new(limit(lambda.re * delta.re), limit(lambda.im * delta.im));
+    let z = C64::new(lambda.re * delta.re, lambda.im * delta.im);
     if growing { -z } else { z }
 }
 
-/// q of one mode: the factor between W and the mode's coefficient.
-pub(crate) fn scale(config: &KernelConfig, lambda: C64, zeta: C64) -> C64 {
-    match config.variant {
-        Variant::Softmax => {
-            let den = expm1(zeta * config.norm_len as f64);
-            expm1(zeta) * reciprocal_eps(den * lambda, EPSILON)
-        }
-        Variant::Exp => expm1(zeta) * clamped_reciprocal(lambda),
-        Variant::ExpNoScale => C64::ONE,
-    }
+/// q, the factor between W and a mode's coefficient, with what its backward needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    pub q: C64,
+    /// e^ζ − 1 and e^{ζL} − 1.
+    num: C64,
+    den: C64,
+    /// The reciprocal.
+    r: C64,
 }
 
-/// Gradients (g_ζ, g_λ) through q, given g_q.
-pub(crate) fn scale_backward(
-    config: &KernelConfig,
-    lambda: C64,
-    zeta: C64,
-    g_q: C64,
-) -> (C64, C64) {
-    match config.variant {
-        Variant::Softmax => {
-            let len = config.norm_len as f64;
-            let (num, den) = (expm1(zeta), expm1(zeta * len));
-            let r = reciprocal_eps(den * lambda, EPSILON);
-            let (g_num, g_r) = (r.conj() * g_q, num.conj() * g_q);
-            // r = conj(x)/D, D = |x|² + ε:  ∂r/∂x = −r², ∂r/∂conj(x) = ε/D².
-            let inverse_d = reciprocal_eps_denominator(den * lambda);
-            let r_conj = r.conj();
-            let g_x = -r_conj * r_conj * g_r + g_r.conj() * (EPSILON * inverse_d * inverse_d);
-            let (g_den, g_lambda) = (lambda.conj() * g_x, den.conj() * g_x);
-            let g_zeta = exp(zeta).conj() * g_num + exp(zeta * len).conj() * len * g_den;
-            (g_zeta, g_lambda)
+impl Scale {
+    pub(crate) fn new(config: &KernelConfig, lambda: C64, zeta: C64) -> Self {
+        let one = Self { q: C64::ONE, num: C64::ZERO, den: C64::ZERO, r: C64::ZERO };
+        match config.variant {
+            Variant::Softmax => {
+                let (num, den) = (expm1(zeta), expm1(zeta * config.norm_len as f64));
+                let r = reciprocal_eps(den * lambda, EPSILON);
+                Self { q: num * r, num, den, r }
+            }
+            Variant::Exp => {
+                let (num, r) = (expm1(zeta), clamped_reciprocal(lambda));
+                Self { q: num * r, num, r, ..one }
+            }
+            Variant::ExpNoScale => one,
         }
-        Variant::Exp => {
-            let (num, r) = (expm1(zeta), clamped_reciprocal(lambda));
-            let (g_num, g_r) = (r.conj() * g_q, num.conj() * g_q);
-            let g_lambda = if lambda.norm_sqr() > EPSILON {
-                -r.conj() * r.conj() * g_r
-            } else {
-                g_r.conj() / EPSILON
-            };
-            (exp(zeta).conj() * g_num, g_lambda)
+    }
+
+    /// Gradients (g_ζ, g_λ), given g_q.
+    pub(crate) fn backward(&self, config: &KernelConfig, lambda: C64, g_q: C64) -> (C64, C64) {
+        let Self { num, den, r, .. } = *self;
+        let r_conj = r.conj();
+        let (g_num, g_r) = (r_conj * g_q, num.conj() * g_q);
+        let exp_zeta = num + 1.0;
+        match config.variant {
+            Variant::Softmax => {
+                // r = conj(x)/D, D = |x|² + ε:  ∂r/∂x = −r², ∂r/∂conj(x) = ε/D².
+                let inverse_d = 1.0 / ((den * lambda).norm_sqr() + EPSILON);
+                let g_x = -r_conj * r_conj * g_r + g_r.conj() * (EPSILON * inverse_d * inverse_d);
+                let (g_den, g_lambda) = (lambda.conj() * g_x, den.conj() * g_x);
+                let exp_zeta_len = (den + 1.0).conj() * config.norm_len as f64;
+                (exp_zeta.conj() * g_num + exp_zeta_len * g_den, g_lambda)
+            }
+            Variant::Exp => {
+                let g_lambda = if lambda.norm_sqr() > EPSILON {
+                    -r_conj * r_conj * g_r
+                } else {
+                    g_r.conj() / EPSILON
+                };
+                (exp_zeta.conj() * g_num, g_lambda)
+            }
+            Variant::ExpNoScale => (C64::ZERO, C64::ZERO),
         }
-        Variant::ExpNoScale => (C64::ZERO, C64::ZERO),
     }
 }
 
@@ -136,17 +149,12 @@ pub(crate) fn w_at<T: Real>(
     mode: usize,
 ) -> C64 {
     let at = 2 * ((channel * config.h + h) * config.n + mode);
-    C64::new(w[at].to_f64(), w[at + 1].to_f64())
+    limited(w[at].to_f64(), w[at + 1].to_f64())
 }
 
 /// conj(λ)/max(|λ|², ε): 1/λ except next to 0.
 fn clamped_reciprocal(lambda: C64) -> C64 {
     if lambda.norm_sqr() > EPSILON { reciprocal_eps(lambda, 0.0) } else { lambda.conj() / EPSILON }
-}
-
-/// 1/(|x|² + ε), zero where |x|² overflows.
-fn reciprocal_eps_denominator(x: C64) -> f64 {
-    1.0 / (x.norm_sqr() + EPSILON)
 }
 
 /// Adds one channel's gradients of ζ and λ, for all modes, to those of the parameters.

@@ -1,9 +1,9 @@
 //! What a DSS kernel is made of: the variant, the sizes, and the parameters as plain slices.
 
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result, check_finite, check_len};
 use crate::real::Real;
 
-/// The three kernels of the paper (§3.1, §4.1).
+/// The three kernels of the paper (§3.1, §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Prop. 1(b): rows normalised by their sum; Re λ may have any sign.
@@ -130,9 +130,7 @@ impl<T: Real> Params<'_, T> {
             ("delta_log", self.delta_log),
             ("w", self.w),
         ] {
-            if let Some(index) = values.iter().position(|x| !x.is_finite()) {
-                return Err(Error::NonFinite { op, name, index, value: values[index].to_f64() });
-            }
+            check_finite(op, name, values)?;
         }
         Ok(())
     }

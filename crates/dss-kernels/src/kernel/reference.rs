@@ -28,7 +28,7 @@ pub fn kernel_listing(config: &KernelConfig, params: &Params<f64>) -> Vec<f64> {
 
 /// K: [C, H, L] by Alg. 1 with softmax_ε as §A.2 defines it: ε is added to |Σ exp|², and Λ is divided by plainly.
 ///
-/// Differs from [`kernel_listing`] by about ε, except near the poles λΔL = 2πik.
+/// Differs from [`kernel_listing`] by about ε, except near the poles λΔL = 2πik and near λ = 0.
 ///
 /// # Panics
 /// As [`kernel_listing`], or if the variant is not softmax.

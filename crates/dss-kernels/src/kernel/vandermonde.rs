@@ -11,6 +11,7 @@
 //! l = am + b splits, so both sums come from G₀ = dK·V₁ and G₁ = dK·diag(b)·V₁, two products of the same shape.
 
 use crate::complex::{C64, exp};
+use crate::product::Product;
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
 
@@ -44,16 +45,20 @@ impl Blocks {
 }
 
 /// Buffers for one channel of up to N modes.
+///
+/// A row of n modes holds n real parts, then n imaginary parts, then zeros up to `width(n)`.
 pub(crate) struct Scratch<T> {
-    /// [m, 2N]: Re exp(ζb) then Im.
+    /// [m, width]: exp(ζb).
     v1: Vec<T>,
-    /// [A, 2N]: exp(ζma).
+    /// [2N, m]: its transpose.
+    v1_t: Vec<T>,
+    /// [A, width]: exp(ζma).
     v2: Vec<T>,
-    /// [A, 2N]: Re(c·V₂) and −Im(c·V₂).
+    /// [A, width]: Re(c·V₂) and −Im(c·V₂).
     p: Vec<T>,
-    /// [m, 2N]: b·V₁.
+    /// [m, width]: b·V₁.
     bv1: Vec<T>,
-    /// [A, 2N] each: G₀ and G₁.
+    /// [A, width] each: G₀ and G₁.
     g: [Vec<T>; 2],
     /// [A, m]: a kernel padded to whole rows.
     k: Vec<T>,
@@ -61,16 +66,23 @@ pub(crate) struct Scratch<T> {
     power: Vec<f64>,
 }
 
+/// Columns of a row of n modes: whole cache lines.
+fn width<T: Real>(n: usize) -> usize {
+    (2 * n).next_multiple_of(T::LINE)
+}
+
 impl<T: Real> Scratch<T> {
     pub(crate) fn new(n: usize, blocks: Blocks) -> Self {
         let Blocks { a, m, .. } = blocks;
         let zeros = |len: usize| vec![T::ZERO; len];
+        let w = width::<T>(n);
         Self {
-            v1: zeros(m * 2 * n),
-            v2: zeros(a * 2 * n),
-            p: zeros(a * 2 * n),
-            bv1: zeros(m * 2 * n),
-            g: [zeros(a * 2 * n), zeros(a * 2 * n)],
+            v1: zeros(m * w),
+            v1_t: zeros(2 * n * m),
+            v2: zeros(a * w),
+            p: zeros(a * w),
+            bv1: zeros(m * w),
+            g: [zeros(a * w), zeros(a * w)],
             k: zeros(a * m),
             power: vec![0.0; 4 * n],
         }
@@ -78,8 +90,8 @@ impl<T: Real> Scratch<T> {
 
     /// Makes V₁ and V₂ for the exponents ζ.
     pub(crate) fn set_modes(&mut self, blocks: Blocks, zeta: &[C64]) {
-        let n = zeta.len();
-        let (v1, v2) = (&mut self.v1[..blocks.m * 2 * n], &mut self.v2[..blocks.a * 2 * n]);
+        let w = width::<T>(zeta.len());
+        let (v1, v2) = (&mut self.v1[..blocks.m * w], &mut self.v2[..blocks.a * w]);
         dispatch(Powers { out: v1, power: &mut self.power, zeta, step: 1 });
         dispatch(Powers { out: v2, power: &mut self.power, zeta, step: blocks.m });
     }
@@ -88,12 +100,14 @@ impl<T: Real> Scratch<T> {
     pub(crate) fn sum(&mut self, blocks: Blocks, c: &[C64], out: &mut [T]) {
         let Blocks { len, a, m } = blocks;
         let n = c.len();
-        dispatch(Weighted { v: &self.v2[..a * 2 * n], c, out: &mut self.p[..a * 2 * n] });
+        let w = width::<T>(n);
+        dispatch(Weighted { v: &self.v2[..a * w], c, out: &mut self.p[..a * w] });
+        transpose(&self.v1[..m * w], w, &mut self.v1_t[..2 * n * m], m);
         let whole = a * m == len;
         let k = if whole { &mut *out } else { &mut self.k[..] };
         // K [A × m] = P [A × 2N] · V₁ᵀ [2N × m]
-        let (p, v1) = (&self.p[..a * 2 * n], &self.v1[..m * 2 * n]);
-        T::product([a, m, 2 * n], k, (p, [2 * n, 1]), (v1, [1, 2 * n]));
+        let (p, v1_t) = (&self.p[..a * w], &self.v1_t[..2 * n * m]);
+        Product { size: [a, m, 2 * n], a: p, a_strides: [w, 1], b: v1_t, c: k }.run();
         if !whole {
             out.copy_from_slice(&self.k[..len]);
         }
@@ -103,24 +117,26 @@ impl<T: Real> Scratch<T> {
     pub(crate) fn moments(&mut self, blocks: Blocks, dk: &[T], s0: &mut [C64], s1: &mut [C64]) {
         let Blocks { len, a, m } = blocks;
         let n = s0.len();
+        let w = width::<T>(n);
         let dk = if a * m == len {
             dk
         } else {
             self.k[..len].copy_from_slice(dk);
-            self.k[len..].fill(T::ZERO);
-            &self.k
+            self.k[len..a * m].fill(T::ZERO);
+            &self.k[..a * m]
         };
-        let (v1, v2) = (&self.v1[..m * 2 * n], &self.v2[..a * 2 * n]);
-        let bv1 = &mut self.bv1[..m * 2 * n];
-        for (b, (row, v)) in bv1.chunks_exact_mut(2 * n).zip(v1.chunks_exact(2 * n)).enumerate() {
-            let b = T::from_f64(b as f64);
+        let (v1, v2) = (&self.v1[..m * w], &self.v2[..a * w]);
+        let bv1 = &mut self.bv1[..m * w];
+        for (b, (row, v)) in bv1.chunks_exact_mut(w).zip(v1.chunks_exact(w)).enumerate() {
+            let b = T::rounded(b as f64);
             for (x, &v) in row.iter_mut().zip(v) {
                 *x = b * v;
             }
         }
         let [g0, g1] = &mut self.g;
-        T::product([a, 2 * n, m], g0, (dk, [m, 1]), (v1, [2 * n, 1]));
-        T::product([a, 2 * n, m], g1, (dk, [m, 1]), (bv1, [2 * n, 1]));
+        let size = [a, w, m];
+        Product { size, a: dk, a_strides: [m, 1], b: v1, c: g0 }.run();
+        Product { size, a: dk, a_strides: [m, 1], b: bv1, c: g1 }.run();
         let sums = &mut self.power[..4 * n];
         dispatch(Reduce { v2, g0, g1, m, sums });
         for i in 0..n {
@@ -130,9 +146,23 @@ impl<T: Real> Scratch<T> {
     }
 }
 
+/// to [columns, rows] = the first columns of from [rows, width], in blocks of a cache line.
+fn transpose<T: Real>(from: &[T], width: usize, to: &mut [T], rows: usize) {
+    let columns = to.len() / rows;
+    for i0 in (0..rows).step_by(T::LINE) {
+        for j0 in (0..columns).step_by(T::LINE) {
+            for j in j0..columns.min(j0 + T::LINE) {
+                for i in i0..rows.min(i0 + T::LINE) {
+                    to[j * rows + i] = from[i * width + j];
+                }
+            }
+        }
+    }
+}
+
 // Loops over modes that the compiler vectorises, compiled for the machine's vector instructions.
 
-/// out[j] = exp(ζ·step·j) as [count, 2N], by repeated products in f64.
+/// out[j] = exp(ζ·step·j) as rows of modes, by repeated products in f64.
 struct Powers<'a, T> {
     out: &'a mut [T],
     power: &'a mut [f64],
@@ -153,8 +183,10 @@ impl<T: Real> WithSimd for Powers<'_, T> {
             (re[i], im[i]) = (1.0, 0.0);
         }
         let flushed = |x: f64, tiny: f64| if x.abs() < tiny { 0.0 } else { x };
-        for row in out.chunks_exact_mut(2 * n) {
-            let (out_re, out_im) = row.split_at_mut(n);
+        for row in out.chunks_exact_mut(width::<T>(n)) {
+            let (out_re, rest) = row.split_at_mut(n);
+            let (out_im, padding) = rest.split_at_mut(n);
+            padding.fill(T::ZERO);
             for i in 0..n {
                 let (x, y) = (re[i], im[i]);
                 out_re[i] = T::rounded(flushed(x, TINY));
@@ -167,7 +199,7 @@ impl<T: Real> WithSimd for Powers<'_, T> {
     }
 }
 
-/// out[a] = (Re(c·v[a]), −Im(c·v[a])), both [A, 2N].
+/// out[a] = (Re(c·v[a]), −Im(c·v[a])), both rows of modes.
 struct Weighted<'a, T> {
     v: &'a [T],
     c: &'a [C64],
@@ -180,8 +212,9 @@ impl<T: Real> WithSimd for Weighted<'_, T> {
     fn with_simd<S: Simd>(self, _: S) {
         let Self { v, c, out } = self;
         let n = c.len();
-        for (out, v) in out.chunks_exact_mut(2 * n).zip(v.chunks_exact(2 * n)) {
-            let ((re, im), (v_re, v_im)) = (out.split_at_mut(n), v.split_at(n));
+        let w = width::<T>(n);
+        for (out, v) in out.chunks_exact_mut(w).zip(v.chunks_exact(w)) {
+            let ((re, im), (v_re, v_im)) = (out[..2 * n].split_at_mut(n), v[..2 * n].split_at(n));
             for i in 0..n {
                 let (x, y) = (v_re[i].to_f64(), v_im[i].to_f64());
                 re[i] = T::from_f64(c[i].re * x - c[i].im * y);
@@ -208,11 +241,12 @@ impl<T: Real> WithSimd for Reduce<'_, T> {
         let n = sums.len() / 4;
         sums.fill(0.0);
         let [s0_re, s0_im, s1_re, s1_im] = quarters(sums);
-        let rows = v2.chunks_exact(2 * n).zip(g0.chunks_exact(2 * n)).zip(g1.chunks_exact(2 * n));
+        let w = width::<T>(n);
+        let rows = v2.chunks_exact(w).zip(g0.chunks_exact(w)).zip(g1.chunks_exact(w));
         for (a, ((v, g0), g1)) in rows.enumerate() {
             let am = (a * m) as f64;
-            let ((v_re, v_im), (g0_re, g0_im), (g1_re, g1_im)) =
-                (v.split_at(n), g0.split_at(n), g1.split_at(n));
+            let [(v_re, v_im), (g0_re, g0_im), (g1_re, g1_im)] =
+                [v, g0, g1].map(|row| row[..2 * n].split_at(n));
             for i in 0..n {
                 let (x, y) = (v_re[i].to_f64(), v_im[i].to_f64());
                 let (p, q) = (g0_re[i].to_f64(), g0_im[i].to_f64());

@@ -1,0 +1,242 @@
+//! One strip of channels of one sample: a few whole cache lines, or one that is narrower.
+
+use super::fft::{Fft, Leaf, Rows, load, store};
+use crate::lines::Lines;
+use crate::par::Disjoint;
+use crate::real::{CV, Real};
+use pulp::{Simd, WithSimd};
+
+/// Whole cache lines of channels that are taken together.
+pub(super) const STRIP: usize = 4;
+
+/// Buffers of one worker.
+pub(super) struct Scratch<T: Real> {
+    /// STRIP·M elements each.
+    pub x: Lines<T>,
+    pub u: Lines<T>,
+    /// [M, LINE] each: the rows of a narrow strip, or of a kernel.
+    pub rows: [Lines<T>; 2],
+}
+
+impl<T: Real> Scratch<T> {
+    pub fn new(m: usize, tiles: usize) -> Self {
+        let elements = || Lines::new(STRIP.min(tiles) * 2 * m);
+        Self { x: elements(), u: elements(), rows: [Lines::new(m), Lines::new(m)] }
+    }
+}
+
+/// Channels `first..first + width` of one sample: in [B, L, H], the rows `start + t·h`, t < l.
+#[derive(Clone, Copy)]
+pub(super) struct Strip {
+    /// Tiles (cache lines of channels) that it covers.
+    pub tile: usize,
+    pub lines: usize,
+    start: usize,
+    width: usize,
+    l: usize,
+    h: usize,
+}
+
+impl Strip {
+    /// The strips of the tiles in `tiles`, for one sample.
+    pub fn cover<T: Real>(
+        sample: usize,
+        tiles: std::ops::Range<usize>,
+        l: usize,
+        h: usize,
+    ) -> impl Iterator<Item = Self> {
+        let whole = (h / T::LINE).min(tiles.end);
+        let mut next = tiles.start;
+        std::iter::from_fn(move || {
+            let tile = next;
+            if tile >= tiles.end {
+                return None;
+            }
+            let lines = whole.saturating_sub(tile).clamp(1, STRIP);
+            next += lines;
+            let first = tile * T::LINE;
+            let width = (lines * T::LINE).min(h - first);
+            Some(Self { tile, lines, start: sample * l * h + first, width, l, h })
+        })
+    }
+
+    fn is_whole<T: Real>(&self) -> bool {
+        self.width == self.lines * T::LINE
+    }
+
+    /// The rows: in `u` itself, or gathered into `rows` where the strip is narrow.
+    fn rows<T: Real>(&self, u: &[T], rows: &mut Lines<T>) -> Rows<*const T> {
+        let Self { start, width, l, h, lines, .. } = *self;
+        assert!(start + (l - 1) * h + width <= u.len());
+        if self.is_whole::<T>() {
+            return Rows { start: u[start..].as_ptr(), stride: h, lines, l };
+        }
+        let rows = rows.as_mut_slice();
+        for t in 0..l {
+            rows[t * T::LINE..][..width].copy_from_slice(&u[start + t * h..][..width]);
+        }
+        Rows { start: rows.as_ptr(), stride: T::LINE, lines, l }
+    }
+
+    /// Where the rows of a result are to be written.
+    fn rows_out<T: Real>(&self, y: &Disjoint<T>, rows: &mut Lines<T>) -> Rows<*mut T> {
+        let Self { start, width, l, h, lines, .. } = *self;
+        if self.is_whole::<T>() {
+            let start = y.pointer(start, (l - 1) * h + width);
+            return Rows { start, stride: h, lines, l };
+        }
+        Rows { start: rows.as_mut_slice().as_mut_ptr(), stride: T::LINE, lines, l }
+    }
+
+    /// Moves the rows of a narrow strip to their place.
+    ///
+    /// # Safety
+    /// No other worker may touch this strip's elements of `y`.
+    unsafe fn finish<T: Real>(&self, y: &Disjoint<T>, rows: &Lines<T>) {
+        if self.is_whole::<T>() {
+            return;
+        }
+        for t in 0..self.l {
+            // SAFETY: the caller's promise.
+            let row = unsafe { y.part(self.start + t * self.h, self.width) };
+            row.copy_from_slice(&rows.as_slice()[t * T::LINE..][..self.width]);
+        }
+    }
+}
+
+/// y = T⁻¹(K̂ · T u) of one strip.
+pub(super) struct Filter<'a, T: Real> {
+    pub fft: &'a Fft<T>,
+    pub strip: Strip,
+    pub u: &'a [T],
+    /// Of the strip's tiles.
+    pub spectrum: &'a [T],
+    /// No other worker may touch the strip's elements.
+    pub y: &'a Disjoint<'a, T>,
+    pub scratch: &'a mut Scratch<T>,
+}
+
+impl<T: Real> WithSimd for Filter<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        struct Times<'a, T>(&'a [T]);
+        impl<T: Real> Leaf<T> for Times<'_, T> {
+            #[inline(always)]
+            unsafe fn map<S: Simd>(&mut self, s: S, i: usize, v: usize, x: CV<T, S>) -> CV<T, S> {
+                // SAFETY: the spectrum has as many elements as x.
+                x.mul(s, unsafe { load(self.0.as_ptr().add(i * 2 * T::LINE + v)) })
+            }
+        }
+        let Self { fft, strip, u, spectrum, y, scratch } = self;
+        let Scratch { x, rows: [rows_in, rows_out], .. } = scratch;
+        let x = x.as_mut_slice();
+        let size = strip.lines * fft.m * 2 * T::LINE;
+        assert!(spectrum.len() == size && x.len() >= size);
+        let src = strip.rows(u, rows_in);
+        let dst = strip.rows_out(y, rows_out);
+        // SAFETY: `rows` and `rows_out` checked the rows, the assertion the elements; one worker per strip.
+        unsafe {
+            fft.filter_rows(s, src, dst, x.as_mut_ptr(), &mut Times(spectrum));
+            strip.finish(y, rows_out);
+        }
+    }
+}
+
+/// du = T⁻¹(conj(K̂) · T dy) and sum += conj(T u) · T dy of one strip.
+pub(super) struct Adjoint<'a, T: Real> {
+    pub fft: &'a Fft<T>,
+    pub strip: Strip,
+    pub u: &'a [T],
+    pub dy: &'a [T],
+    /// Of the strip's tiles.
+    pub spectrum: &'a [T],
+    pub sum: &'a mut [T],
+    /// No other worker may touch the strip's elements.
+    pub du: &'a Disjoint<'a, T>,
+    pub scratch: &'a mut Scratch<T>,
+}
+
+impl<T: Real> WithSimd for Adjoint<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        struct Correlate<'a, T> {
+            /// û, being written block by block ahead of the leaves.
+            u: *const T,
+            k: &'a [T],
+            sum: &'a mut [T],
+        }
+        impl<T: Real> Leaf<T> for Correlate<'_, T> {
+            #[inline(always)]
+            unsafe fn map<S: Simd>(&mut self, s: S, i: usize, v: usize, x: CV<T, S>) -> CV<T, S> {
+                let at = i * 2 * T::LINE + v;
+                // SAFETY: u, k and sum have as many elements as x.
+                unsafe {
+                    let sum = self.sum.as_mut_ptr().add(at);
+                    let product = x.mul_conj(s, load(self.u.add(at)));
+                    store(sum, load::<T, S>(sum).add(s, product));
+                    x.mul_conj(s, load(self.k.as_ptr().add(at)))
+                }
+            }
+        }
+        let Self { fft, strip, u, dy, spectrum, sum, du, scratch } = self;
+        let Scratch { x, u: u_hat, rows: [u_rows, dy_rows] } = scratch;
+        let (x, u_hat) = (x.as_mut_slice(), u_hat.as_mut_slice());
+        let size = strip.lines * fft.m * 2 * T::LINE;
+        assert!(spectrum.len() == size && sum.len() == size);
+        assert!(x.len() >= size && u_hat.len() >= size);
+        let src = [strip.rows(u, u_rows), strip.rows(dy, dy_rows)];
+        // The rows of dy are read before those of du are written.
+        let dst = strip.rows_out(du, dy_rows);
+        let u_hat = u_hat.as_mut_ptr();
+        // SAFETY: `rows` and `rows_out` checked the rows, the assertions the elements; one worker per strip.
+        unsafe {
+            let leaf = &mut Correlate { u: u_hat, k: spectrum, sum };
+            fft.correlate_rows(s, src, dst, [u_hat, x.as_mut_ptr()], leaf);
+            strip.finish(du, dy_rows);
+        }
+    }
+}
+
+/// Twisted spectrum of M rows of one line.
+pub(super) struct Spectrum<'a, T> {
+    pub fft: &'a Fft<T>,
+    pub rows: &'a [T],
+    pub x: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Spectrum<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { fft, rows, x } = self;
+        assert!(rows.len() == fft.m * T::LINE && x.len() >= 2 * fft.m * T::LINE);
+        let src = Rows { start: rows.as_ptr(), stride: T::LINE, lines: 1, l: fft.m };
+        // SAFETY: M rows and M elements.
+        unsafe { fft.forward_rows(s, src, x.as_mut_ptr()) }
+    }
+}
+
+/// M times the real part of the inverse of one line's spectrum.
+pub(super) struct Inverse<'a, T> {
+    pub fft: &'a Fft<T>,
+    pub x: &'a mut [T],
+    pub rows: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Inverse<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { fft, x, rows } = self;
+        assert!(rows.len() == fft.m * T::LINE && x.len() >= 2 * fft.m * T::LINE);
+        let dst = Rows { start: rows.as_mut_ptr(), stride: T::LINE, lines: 1, l: fft.m };
+        // SAFETY: M rows and M elements.
+        unsafe { fft.inverse_rows(s, x.as_mut_ptr(), dst) }
+    }
+}
