@@ -47,15 +47,15 @@ pub struct Recurrence<T> {
     /// Indices of the modes of each kind.
     decaying: Vec<usize>,
     growing: Vec<usize>,
-    /// [H, 4, padded]: Ā of the decaying modes as re, im, and what rounding lost of each.
+    /// `[H, 4, padded]`: Ā of the decaying modes as re, im, and what rounding lost of each.
     a: Vec<T>,
-    /// [H, C, 2, padded]: W·B̄ of the decaying modes.
+    /// `[H, C, 2, padded]`: W·B̄ of the decaying modes.
     c: Vec<T>,
-    /// [H, growing]: ζ, e^ζ and e^{−ζ}.
+    /// `[H, growing]`: ζ, e^ζ and e^{−ζ}.
     growing_zeta: Vec<[C64; 3]>,
-    /// [H, growing, C]: W·B̄'.
+    /// `[H, growing, C]`: W·B̄'.
     growing_c: Vec<C64>,
-    /// [H, N]: B̄ (B̄' of growing modes) and ζ.
+    /// `[H, N]`: B̄ (B̄' of growing modes) and ζ.
     q: Vec<C64>,
     zeta: Vec<C64>,
 }
@@ -65,9 +65,9 @@ pub struct Recurrence<T> {
 pub struct State<T> {
     /// Steps taken.
     position: usize,
-    /// [H, 2, padded]: s of the decaying modes.
+    /// `[H, 2, padded]`: s of the decaying modes.
     s: Vec<T>,
-    /// [H, growing]: s of the growing modes, and the powers e^{ζk}, e^{ζ(L−1−k)} of the last step.
+    /// `[H, growing]`: s of the growing modes, and the powers e^{ζk}, e^{ζ(L−1−k)} of the last step.
     growing: Vec<Growing>,
 }
 
@@ -153,7 +153,7 @@ impl<T: Real> Recurrence<T> {
         }
     }
 
-    /// Ā and B̄ of §3.4: [H, N] each. B̄ may be 0 by underflow where Re λ·Δ·L ≫ 0: that is what the two cases are for.
+    /// Ā and B̄ of §3.4: `[H, N]` each. B̄ may be 0 by underflow where Re λ·Δ·L ≫ 0: that is what the two cases are for.
     pub fn discretised(&self) -> (Vec<C64>, Vec<C64>) {
         let last = (self.config.norm_len - 1) as f64;
         let grows = |at: usize| self.growing.contains(&(at % self.config.n));
@@ -164,7 +164,7 @@ impl<T: Real> Recurrence<T> {
         (a, b)
     }
 
-    /// The paper's state x: [H, N] after the steps taken so far.
+    /// The paper's state x: `[H, N]` after the steps taken so far.
     ///
     /// # Panics
     /// If the state belongs to another model.
@@ -188,12 +188,12 @@ impl<T: Real> Recurrence<T> {
         x
     }
 
-    /// Takes one input u: [H] and writes y: [C, H].
+    /// Takes one input u: `[H]` and writes y: `[C, H]`.
     pub fn step(&self, state: &mut State<T>, u: &[T], y: &mut [T]) -> Result<()> {
         self.step_batch(std::slice::from_mut(state), u, y)
     }
 
-    /// One step of many independent streams, each at its own position: u [B, H] -> y [B, C, H].
+    /// One step of many independent streams, each at its own position: u `[B, H]` -> y `[B, C, H]`.
     ///
     /// Nothing changes if there is an error.
     pub fn step_batch(&self, states: &mut [State<T>], u: &[T], y: &mut [T]) -> Result<()> {

@@ -39,17 +39,17 @@ pub struct Scan<T: Real> {
     kernel: Kernel<T>,
     conv: Conv<T>,
     lambda: Lambda,
-    /// [H, N]: exponents and coefficients.
+    /// `[H, N]`: exponents and coefficients.
     zeta: Vec<C64>,
     c: Vec<C64>,
     ready: bool,
-    /// [B, H, T] each, the time innermost: u, y or dy, and du.
+    /// `[B, H, T]` each, the time innermost: u, y or dy, and du.
     u_rows: Vec<T>,
     y_rows: Vec<T>,
     du_rows: Vec<T>,
-    /// [B, T, H] each: a last chunk that is shorter, padded.
+    /// `[B, T, H]` each: a last chunk that is shorter, padded.
     padded: [Vec<T>; 3],
-    /// [H, T]: one chunk's dK, and the sum over all.
+    /// `[H, T]`: one chunk's dK, and the sum over all.
     dk: Vec<T>,
     dk_sum: Vec<f64>,
     grads: ModeGrads,
@@ -71,7 +71,7 @@ struct Scratch<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScanState {
     position: usize,
-    /// [B, H, N]
+    /// `[B, H, N]`
     x: Vec<C64>,
 }
 
@@ -81,7 +81,7 @@ impl ScanState {
         self.position
     }
 
-    /// X: [B, H, N] of the module's formulas.
+    /// X: `[B, H, N]` of the module's formulas.
     pub fn values(&self) -> &[C64] {
         &self.x
     }
@@ -217,7 +217,7 @@ impl<T: Real> Scan<T> {
         Ok(steps)
     }
 
-    /// One chunk: u [B, T, H] -> y [B, T, H], T up to the chunk; `state` moves on by T.
+    /// One chunk: u `[B, T, H]` -> y `[B, T, H]`, T up to the chunk; `state` moves on by T.
     pub fn forward(&mut self, state: &mut ScanState, u: &[T], y: &mut [T]) -> Result<()> {
         let op = "Scan::forward";
         let steps = self.check(op, state, u)?;
@@ -285,7 +285,7 @@ impl<T: Real> Scan<T> {
     /// parameters are gathered until [`Self::finish`].
     ///
     /// # Shapes
-    /// u, dy, du: [B, T, H].
+    /// u, dy, du: `[B, T, H]`.
     pub fn backward(
         &mut self,
         state: &ScanState,
@@ -413,17 +413,17 @@ fn add_row<T: Real>(to: &mut [T], from: &mut [T], reversed: bool) {
     }
 }
 
-/// [B, T, H] into [B, H, T].
+/// `[B, T, H]` into `[B, H, T]`.
 fn to_rows<T: Real>(x: &[T], rows: &mut [T], b: usize, steps: usize, h: usize) {
     for_transposed(b, steps, h, |at, row| rows[row] = x[at]);
 }
 
-/// [B, T, H] += [B, H, T].
+/// `[B, T, H]` += `[B, H, T]`.
 fn add_from_rows<T: Real>(rows: &[T], x: &mut [T], b: usize, steps: usize, h: usize) {
     for_transposed(b, steps, h, |at, row| x[at] += rows[row]);
 }
 
-/// Calls `pair(index in [B, T, H], index in [B, H, T])` for every element, in blocks that fit the cache.
+/// Calls `pair(index in `[B, T, H]`, index in `[B, H, T]`)` for every element, in blocks that fit the cache.
 fn for_transposed(b: usize, steps: usize, h: usize, mut pair: impl FnMut(usize, usize)) {
     const BLOCK: usize = 16;
     for sample in 0..b {

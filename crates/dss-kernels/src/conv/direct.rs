@@ -3,7 +3,7 @@
 /// y_k = Σ_{j ≤ k} K_j u_{k−j}, and with a second kernel also Σ_j K'_j u_{k+1+j}.
 ///
 /// # Shapes
-/// u: [B, L, H], K: [H, Lk] or [2, H, Lk] -> y: [B, L, H], with `taps` = Lk.
+/// u: `[B, L, H]`, K: `[H, Lk]` or `[2, H, Lk]` -> y: `[B, L, H]`, with `taps` = Lk.
 pub fn convolve_direct(
     u: &[f64],
     k: &[f64],

@@ -20,7 +20,7 @@ use strip::{Adjoint, Filter, Inverse, STRIP, Scratch, Spectrum, Strip};
 
 pub use direct::convolve_direct;
 
-/// Plan and buffers of the convolution of [B, L, H] inputs with per-channel kernels.
+/// Plan and buffers of the convolution of `[B, L, H]` inputs with per-channel kernels.
 ///
 /// After [`Conv::new`] and the first backward nothing allocates. NaN and infinities are not looked for. Any L works; the transform runs at the next length of the form
 /// 2^a, 3·2^a or 5·2^a. H is processed in tiles of one cache line (16 channels of f32, 8 of f64): multiples are fast.
@@ -52,7 +52,7 @@ pub struct Conv<T: Real> {
 }
 
 impl<T: Real> Conv<T> {
-    /// A plan for inputs of shape [B, L, H].
+    /// A plan for inputs of shape `[B, L, H]`.
     pub fn new(b: usize, l: usize, h: usize) -> Result<Self> {
         if b == 0 || l == 0 || h == 0 {
             let what = format!("B, L and H must be at least 1, but are {b}, {l} and {h}");
@@ -81,12 +81,12 @@ impl<T: Real> Conv<T> {
         self.fft.m
     }
 
-    /// Takes causal kernels K: [H, Lk], 1 ≤ Lk ≤ L (shorter kernels are zero beyond Lk).
+    /// Takes causal kernels K: `[H, Lk]`, 1 ≤ Lk ≤ L (shorter kernels are zero beyond Lk).
     pub fn set_kernel(&mut self, k: &[T]) -> Result<()> {
         self.load_kernel("Conv::set_kernel", k, false)
     }
 
-    /// Takes K: [2, H, Lk]: y_t = Σ_j K[0]_j u_{t−j} + Σ_j K[1]_j u_{t+1+j}.
+    /// Takes K: `[2, H, Lk]`, causal and anti-causal: y_t = Σ_j K0_j u_{t−j} + Σ_j K1_j u_{t+1+j}.
     pub fn set_kernel_bidirectional(&mut self, k: &[T]) -> Result<()> {
         self.load_kernel("Conv::set_kernel_bidirectional", k, true)
     }
@@ -138,7 +138,7 @@ impl<T: Real> Conv<T> {
         Ok(())
     }
 
-    /// y = K * u. u, y: [B, L, H].
+    /// y = K * u. u, y: `[B, L, H]`.
     pub fn forward(&mut self, u: &[T], y: &mut [T]) -> Result<()> {
         let op = "Conv::forward";
         let size = self.b * self.l * self.h;
@@ -165,7 +165,7 @@ impl<T: Real> Conv<T> {
     /// Given dy = ∂loss/∂y, writes du = ∂loss/∂u and dk = ∂loss/∂K for the u of the forward call.
     ///
     /// # Shapes
-    /// u, dy, du: [B, L, H]; dk: like the kernel that was set.
+    /// u, dy, du: `[B, L, H]`; dk: like the kernel that was set.
     pub fn backward(&mut self, u: &[T], dy: &[T], du: &mut [T], dk: &mut [T]) -> Result<()> {
         let op = "Conv::backward";
         let size = self.b * self.l * self.h;

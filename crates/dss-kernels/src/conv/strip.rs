@@ -14,7 +14,7 @@ pub(super) struct Scratch<T: Real> {
     /// STRIP·M elements each.
     pub x: Lines<T>,
     pub u: Lines<T>,
-    /// [M, LINE] each: the rows of a narrow strip, or of a kernel.
+    /// `[M, LINE]` each: the rows of a narrow strip, or of a kernel.
     pub rows: [Lines<T>; 2],
 }
 
@@ -25,7 +25,7 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// Channels `first..first + width` of one sample: in [B, L, H], the rows `start + t·h`, t < l.
+/// Channels `first..first + width` of one sample: in `[B, L, H]`, the rows `start + t·h`, t < l.
 #[derive(Clone, Copy)]
 pub(super) struct Strip {
     /// Tiles (cache lines of channels) that it covers.

@@ -28,7 +28,7 @@ pub struct Kernel<T> {
     blocks: Blocks,
     lambda: Lambda,
     scratch: Vec<Scratch<T>>,
-    /// [H, N]: each channel's share of the gradient of Λ, summed in the order of the channels.
+    /// `[H, N]`: each channel's share of the gradient of Λ, summed in the order of the channels.
     lambda_shares: Vec<C64>,
 }
 
@@ -43,7 +43,7 @@ struct Scratch<T> {
     s1: Vec<C64>,
     g_zeta: Vec<C64>,
     g_q: Vec<C64>,
-    /// [L]: a kernel of the modes that run backwards.
+    /// `[L]`: a kernel of the modes that run backwards.
     reversed: Vec<T>,
     params: ParamSums,
 }
@@ -141,7 +141,7 @@ impl<T: Real> Kernel<T> {
         Ok(())
     }
 
-    /// Computes K: [C, H, L].
+    /// Computes K: `[C, H, L]`.
     pub fn forward(&mut self, params: &Params<T>, k: &mut [T]) -> Result<()> {
         let op = "Kernel::forward";
         self.prepare(op, params)?;
@@ -183,7 +183,7 @@ impl<T: Real> Kernel<T> {
         Ok(())
     }
 
-    /// Given dk = ∂loss/∂K: [C, H, L], writes the true gradients of all parameters.
+    /// Given dk = ∂loss/∂K: `[C, H, L]`, writes the true gradients of all parameters.
     pub fn backward(&mut self, params: &Params<T>, dk: &[T], grads: ParamGrads<T>) -> Result<()> {
         self.backward_with("Kernel::backward", params, dk, None, grads)
     }
@@ -259,9 +259,9 @@ impl<T: Real> Kernel<T> {
 
 /// Gradients that reach the modes by another way than the kernel.
 pub(crate) struct ModeGrads {
-    /// [C, H, N]: of the coefficients c = W·q.
+    /// `[C, H, N]`: of the coefficients c = W·q.
     pub c: Vec<C64>,
-    /// [H, N]: of the exponents ζ.
+    /// `[H, N]`: of the exponents ζ.
     pub zeta: Vec<C64>,
 }
 

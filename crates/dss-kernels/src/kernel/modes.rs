@@ -159,7 +159,7 @@ fn clamped_reciprocal(lambda: C64) -> C64 {
 
 /// Adds one channel's gradients of ζ and λ, for all modes, to those of the parameters.
 pub(crate) struct ParamSums {
-    /// [N], of Re λ and Im λ.
+    /// `[N]`, of Re λ and Im λ.
     pub lambda: Vec<C64>,
     /// Of this channel's log Δ for the real and the imaginary part.
     pub delta_log: [f64; 2],

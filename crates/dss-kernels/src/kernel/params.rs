@@ -17,9 +17,9 @@ pub enum Variant {
 /// One Δ per channel, or one for the real and one for the imaginary part of Λ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Delta {
-    /// Δ_log: [H] (the paper's text).
+    /// Δ_log: `[H]` (the paper's text).
     Tied,
-    /// Δ_log: [H, 2], (re, im) (the code that made the paper's numbers).
+    /// Δ_log: `[H, 2]`, (re, im) (the code that made the paper's numbers).
     Separate,
 }
 
@@ -39,7 +39,7 @@ pub const EPSILON: f64 = 1e-7;
 /// |Δ_log| beyond this is treated as this, with zero gradient: Δ stays within e^{±100} and every product finite.
 pub const DELTA_LOG_LIMIT: f64 = 100.0;
 
-/// Variant and sizes of a set of kernels K: [C, H, L].
+/// Variant and sizes of a set of kernels K: `[C, H, L]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KernelConfig {
     /// Which kernel.
@@ -95,26 +95,26 @@ impl KernelConfig {
 /// Borrowed parameters of a layer's kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct Params<'a, T> {
-    /// Λ_re: [N]. Softmax: the real parts of Λ. Exp variants: Re λ = −exp(Λ_re).
+    /// Λ_re: `[N]`. Softmax: the real parts of Λ. Exp variants: Re λ = −exp(Λ_re).
     pub lambda_re: &'a [T],
-    /// Λ_im: [N].
+    /// Λ_im: `[N]`.
     pub lambda_im: &'a [T],
-    /// Δ_log: [H] or [H, 2].
+    /// Δ_log: `[H]` or `[H, 2]`.
     pub delta_log: &'a [T],
-    /// W: [C, H, N, 2], real and imaginary parts.
+    /// W: `[C, H, N, 2]`, real and imaginary parts.
     pub w: &'a [T],
 }
 
 /// Where the gradients of [`Params`] go; every element is overwritten.
 #[derive(Debug)]
 pub struct ParamGrads<'a, T> {
-    /// Like Λ_re: [N].
+    /// Like Λ_re: `[N]`.
     pub lambda_re: &'a mut [T],
-    /// Like Λ_im: [N].
+    /// Like Λ_im: `[N]`.
     pub lambda_im: &'a mut [T],
-    /// Like Δ_log: [H] or [H, 2].
+    /// Like Δ_log: `[H]` or `[H, 2]`.
     pub delta_log: &'a mut [T],
-    /// Like W: [C, H, N, 2].
+    /// Like W: `[C, H, N, 2]`.
     pub w: &'a mut [T],
 }
 

@@ -4,7 +4,7 @@ use super::modes::{Deltas, Lambda};
 use super::params::{EPSILON, KernelConfig, Params, Variant};
 use crate::complex::{C64, reciprocal_eps};
 
-/// K: [C, H, L] as the paper's listing (Fig. 6) computes it; the exp variants by Prop. 1(a).
+/// K: `[C, H, L]` as the paper's listing (Fig. 6) computes it; the exp variants by Prop. 1(a).
 ///
 /// # Panics
 /// If a slice does not fit `config`, or `config.len != config.norm_len`.
@@ -26,7 +26,7 @@ pub fn kernel_listing(config: &KernelConfig, params: &Params<f64>) -> Vec<f64> {
     })
 }
 
-/// K: [C, H, L] by Alg. 1 with softmax_ε as §A.2 defines it: ε is added to |Σ exp|², and Λ is divided by plainly.
+/// K: `[C, H, L]` by Alg. 1 with softmax_ε as §A.2 defines it: ε is added to |Σ exp|², and Λ is divided by plainly.
 ///
 /// Differs from [`kernel_listing`] by about ε, except near the poles λΔL = 2πik and near λ = 0.
 ///

@@ -50,19 +50,19 @@ impl Blocks {
 pub(crate) struct Scratch<T> {
     /// [m, width]: exp(ζb).
     v1: Vec<T>,
-    /// [2N, m]: its transpose.
+    /// `[2N, m]`: its transpose.
     v1_t: Vec<T>,
-    /// [A, width]: exp(ζma).
+    /// `[A, width]`: exp(ζma).
     v2: Vec<T>,
-    /// [A, width]: Re(c·V₂) and −Im(c·V₂).
+    /// `[A, width]`: Re(c·V₂) and −Im(c·V₂).
     p: Vec<T>,
     /// [m, width]: b·V₁.
     bv1: Vec<T>,
-    /// [A, width] each: G₀ and G₁.
+    /// `[A, width]` each: G₀ and G₁.
     g: [Vec<T>; 2],
-    /// [A, m]: a kernel padded to whole rows.
+    /// `[A, m]`: a kernel padded to whole rows.
     k: Vec<T>,
-    /// [4, N]: one step, and the running power, as real and imaginary parts.
+    /// `[4, N]`: one step, and the running power, as real and imaginary parts.
     power: Vec<f64>,
 }
 
