@@ -22,8 +22,11 @@ pub use direct::convolve_direct;
 
 /// Plan and buffers of the convolution of `[B, L, H]` inputs with per-channel kernels.
 ///
-/// After [`Conv::new`] and the first backward nothing allocates. NaN and infinities are not looked for. Any L works; the transform runs at the next length of the form
-/// 2^a, 3·2^a or 5·2^a. H is processed in tiles of one cache line (16 channels of f32, 8 of f64): multiples are fast.
+/// After [`Conv::new`] and the first backward nothing allocates. NaN and infinities are not looked for.
+///
+/// Any L works; the transform runs at the next length of the form 2^a, 3·2^a or 5·2^a. Channels are processed in tiles of
+/// one cache line, 16 of f32 or 8 of f64: multiples are fast. Tiles and samples are shared out to the workers; one
+/// sample of one tile keeps one of them busy.
 ///
 /// ```
 /// use dss_kernels::Conv;
@@ -56,6 +59,16 @@ impl<T: Real> Conv<T> {
     pub fn new(b: usize, l: usize, h: usize) -> Result<Self> {
         if b == 0 || l == 0 || h == 0 {
             let what = format!("B, L and H must be at least 1, but are {b}, {l} and {h}");
+            return Err(Error::Invalid { op: "Conv::new", what });
+        }
+        // The largest buffer has 2·M·LINE elements per tile and batch group, M < 2·L.
+        let size = [l, h.next_multiple_of(T::LINE), 8, 8, size_of::<T>()].into_iter();
+        if size
+            .chain([b])
+            .try_fold(1usize, usize::checked_mul)
+            .is_none_or(|n| n > isize::MAX as usize)
+        {
+            let what = format!("B = {b}, L = {l}, H = {h} is more than memory can hold");
             return Err(Error::Invalid { op: "Conv::new", what });
         }
         let m = good_length(l);
@@ -151,10 +164,12 @@ impl<T: Real> Conv<T> {
         let spectrum = spectrum.as_slice();
         let y = Disjoint::new(y);
         let block = m * 2 * T::LINE;
-        let strips = tiles.div_ceil(STRIP);
+        // Wide strips suit the memory, but every worker should have one.
+        let wide = (b * tiles / scratch.len()).clamp(1, STRIP);
+        let strips = tiles.div_ceil(wide);
         par::for_each(scratch, b * strips, |scratch, item| {
-            let (sample, first) = (item / strips, item % strips * STRIP);
-            for strip in Strip::cover::<T>(sample, first..tiles.min(first + STRIP), l, h) {
+            let (sample, first) = (item / strips, item % strips * wide);
+            for strip in Strip::cover::<T>(sample, first..tiles.min(first + wide), l, h) {
                 let spectrum = &spectrum[strip.tile * block..][..strip.lines * block];
                 dispatch(Filter { fft, strip, u, spectrum, y: &y, scratch });
             }
@@ -343,6 +358,8 @@ mod tests {
     #[test]
     fn refuses_wrong_shapes() {
         assert!(Conv::<f32>::new(0, 1, 1).is_err());
+        assert!(Conv::<f32>::new(1, usize::MAX, 1).is_err());
+        assert!(Conv::<f64>::new(1 << 30, 1 << 30, 7).is_err());
         let mut conv = Conv::<f32>::new(1, 4, 2).unwrap();
         let mut y = [0.0; 8];
         assert!(conv.forward(&[0.0; 8], &mut y).is_err(), "no kernel yet");

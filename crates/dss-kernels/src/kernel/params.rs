@@ -88,6 +88,16 @@ impl KernelConfig {
             );
             return Err(Error::Invalid { op, what });
         }
+        let size = [channels, h, n.max(len), 64];
+        if size
+            .into_iter()
+            .try_fold(1usize, usize::checked_mul)
+            .is_none_or(|n| n > isize::MAX as usize)
+        {
+            let what =
+                format!("C = {channels}, H = {h}, N = {n}, L = {len} is more than memory can hold");
+            return Err(Error::Invalid { op, what });
+        }
         Ok(())
     }
 }
