@@ -435,6 +435,13 @@ impl<T: Real> Rows<*const T> {
 }
 
 impl<T: Real> Rows<*mut T> {
+    /// The same rows, for reading.
+    #[inline(always)]
+    fn reading(&self) -> Rows<*const T> {
+        let Self { start, stride, lines, l } = *self;
+        Rows { start: start.cast_const(), stride, lines, l }
+    }
+
     /// Re(x·conj(w^t)) to lane v of row t; nothing beyond the rows.
     #[inline(always)]
     unsafe fn store<S: Simd>(&self, s: S, t: usize, v: usize, twist: &[Complex<T>], x: CV<T, S>) {
@@ -562,6 +569,9 @@ unsafe fn last_pass<T: Real, S: Simd, const R: usize>(
     // SAFETY: x holds lines·radix·q elements; rows checks t.
     unsafe {
         for j in 0..q {
+            for r in 0..R {
+                rows.reading().prefetch(j + AHEAD + r * q);
+            }
             let w = twiddles::<T, S, R>(s, level, j);
             for line in 0..rows.lines {
                 let x = element::<T>(x, line * fft.m + j);

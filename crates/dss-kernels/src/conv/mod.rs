@@ -169,7 +169,7 @@ impl<T: Real> Conv<T> {
         let strips = tiles.div_ceil(wide);
         par::for_each(scratch, b * strips, |scratch, item| {
             let (sample, first) = (item / strips, item % strips * wide);
-            for strip in Strip::cover::<T>(sample, first..tiles.min(first + wide), l, h) {
+            for strip in Strip::cover::<T>(sample, first..tiles.min(first + wide), wide, l, h) {
                 let spectrum = &spectrum[strip.tile * block..][..strip.lines * block];
                 dispatch(Filter { fft, strip, u, spectrum, y: &y, scratch });
             }
@@ -204,7 +204,7 @@ impl<T: Real> Conv<T> {
         par::for_each(scratch, runs * groups, |scratch, item| {
             let (group, run) = (item / runs, item % runs);
             for sample in share(b, groups, group) {
-                for strip in Strip::cover::<T>(sample, share(tiles, runs, run), l, h) {
+                for strip in Strip::cover::<T>(sample, share(tiles, runs, run), STRIP, l, h) {
                     let Strip { tile, lines, .. } = strip;
                     // SAFETY: a tile of a group belongs to one item.
                     let sum = unsafe { shared.part((group * tiles + tile) * block, lines * block) };

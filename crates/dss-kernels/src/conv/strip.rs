@@ -38,10 +38,11 @@ pub(super) struct Strip {
 }
 
 impl Strip {
-    /// The strips of the tiles in `tiles`, for one sample.
+    /// The strips of the tiles in `tiles`, at most `wide` lines each, for one sample.
     pub fn cover<T: Real>(
         sample: usize,
         tiles: std::ops::Range<usize>,
+        wide: usize,
         l: usize,
         h: usize,
     ) -> impl Iterator<Item = Self> {
@@ -52,7 +53,7 @@ impl Strip {
             if tile >= tiles.end {
                 return None;
             }
-            let lines = whole.saturating_sub(tile).clamp(1, STRIP);
+            let lines = whole.saturating_sub(tile).clamp(1, wide);
             next += lines;
             let first = tile * T::LINE;
             let width = (lines * T::LINE).min(h - first);
