@@ -1,5 +1,5 @@
-//! Diagonal State Space numerics on plain slices: kernels, causal convolution, recurrence and chunked scan, each with
-//! its backward. No framework.
+//! Diagonal State Space numerics on plain slices: kernels, causal convolution and chunked scan with their backward, and
+//! the recurrence. No framework.
 //!
 //! The mathematics is that of *Diagonal State Spaces are as Effective as Structured State Spaces* (Gupta, Gu, Berant
 //! 2022), cited here by section and equation. A layer maps u to y = K * u, channel by channel, with kernels that are
@@ -76,8 +76,8 @@
 //! # Threads, SIMD, wasm
 //!
 //! With the feature `rayon` (default) calls use the current rayon pool; results are equal bit for bit whatever the
-//! number of threads. AVX-512, AVX2, NEON or wasm SIMD is chosen at run time ([`simd_name`]); `DSS_SIMD=portable` and
-//! `DSS_SIMD=avx2` force less. Different instruction sets may differ in the last bit. The crate builds for
+//! number of threads. AVX-512, AVX2 or NEON is chosen at run time ([`simd_name`]); `DSS_SIMD=portable` and
+//! `DSS_SIMD=avx2` force less. On wasm it is chosen at compile time, by `-C target-feature=+simd128`. Different instruction sets may differ in the last bit. The crate builds for
 //! `wasm32-unknown-unknown` without default features. The feature `dense` (default) adds `proposition1`.
 
 mod complex;

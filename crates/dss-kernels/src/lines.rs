@@ -43,6 +43,11 @@ impl<T: Real> Lines<T> {
         Self { ptr: ptr.cast(), len: count * T::LINE, layout }
     }
 
+    /// Where the elements stand, for those who read and write parts of them by turns.
+    pub(crate) fn pointer(&self) -> *mut T {
+        self.ptr.as_ptr()
+    }
+
     pub(crate) fn as_slice(&self) -> &[T] {
         // SAFETY: `len` initialised elements; all-zero bytes are a float.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }

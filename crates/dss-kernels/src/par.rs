@@ -50,7 +50,7 @@ pub(crate) struct Disjoint<'a, T> {
     life: std::marker::PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: parts are handed out only through `part`, whose caller guarantees that they do not overlap.
+// SAFETY: whoever takes a part, or writes through a pointer, guarantees that no one else does so there.
 unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
 // SAFETY: as above; it is a `&mut [T]` in disguise.
 unsafe impl<T: Send> Send for Disjoint<'_, T> {}

@@ -169,6 +169,7 @@ impl<T: Real> Recurrence<T> {
     /// # Panics
     /// If the state belongs to another model.
     pub fn paper_state(&self, state: &State<T>) -> Vec<C64> {
+        self.check_input("Recurrence::paper_state", state, &[]).expect("a state of this model");
         let (features, n) = (self.config.h, self.config.n);
         let width = padded::<T>(self.decaying.len());
         let mut x = vec![C64::ZERO; features * n];

@@ -117,8 +117,8 @@ impl<T: Real> Scan<T> {
         let op = "Scan::new";
         let config = KernelConfig { len: chunk, ..config };
         config.validate(op)?;
-        if config.channels != 1 {
-            let what = format!("one kernel per feature, but C is {}", config.channels);
+        if config.channels != 1 || b == 0 {
+            let what = format!("C must be 1 and B at least 1, but are {} and {b}", config.channels);
             return Err(Error::Invalid { op, what });
         }
         let (h, n) = (config.h, config.n);
@@ -166,6 +166,7 @@ impl<T: Real> Scan<T> {
     pub fn set_params(&mut self, params: &Params<T>) -> Result<()> {
         let op = "Scan::set_params";
         params.validate(op, &self.config)?;
+        self.ready = false;
         self.lambda.set(&self.config, params);
         let growing = self.lambda.count_growing();
         let (length, chunk) = (self.config.norm_len, self.config.len);
@@ -192,12 +193,17 @@ impl<T: Real> Scan<T> {
         Ok(())
     }
 
+    fn need_params(&self, op: &'static str) -> Result<()> {
+        if self.ready {
+            return Ok(());
+        }
+        Err(Error::Invalid { op, what: "no parameters yet: call set_params first".into() })
+    }
+
+    /// Steps of the chunk u, if it may be taken now.
     fn check(&self, op: &'static str, state: &ScanState, u: &[T]) -> Result<usize> {
         let (b, h) = (self.b, self.config.h);
-        if !self.ready {
-            let what = "no parameters yet: call set_params first".into();
-            return Err(Error::Invalid { op, what });
-        }
+        self.need_params(op)?;
         check_len(op, "state", "[B, H, N]", b * h * self.config.n, state.x.len())?;
         let steps = u.len() / (b * h);
         if steps == 0 || steps > self.config.len || steps * b * h != u.len() {
@@ -373,6 +379,7 @@ impl<T: Real> Scan<T> {
 
     /// Writes the gradients of the parameters gathered since [`Self::set_params`], which must have had the same ones.
     pub fn finish(&mut self, params: &Params<T>, grads: ParamGrads<T>) -> Result<()> {
+        self.need_params("Scan::finish")?;
         for (dk, &sum) in self.dk.iter_mut().zip(&self.dk_sum) {
             *dk = T::from_f64(sum);
         }
@@ -453,5 +460,46 @@ fn unpad<T: Real>(padded: &[T], x: &mut [T], b: usize, size: usize) {
     let whole = padded.len() / b;
     for (x, padded) in x.chunks_exact_mut(size).zip(padded.chunks_exact(whole)) {
         x.copy_from_slice(&padded[..size]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Delta, Variant};
+
+    /// Parameters that are refused must not leave the old ones half in place.
+    #[test]
+    fn refused_parameters_leave_no_plan() {
+        let config = KernelConfig::new(Variant::Softmax, 1, 1, 4).delta(Delta::Tied);
+        let mut scan = Scan::<f64>::new(config, 1, 8).unwrap();
+        let mut state = scan.state();
+        let params = |re: &'static [f64]| Params {
+            lambda_re: re,
+            lambda_im: &[1.0],
+            delta_log: &[0.0],
+            w: &[1.0, 0.0],
+        };
+        let (mut re, mut im, mut delta_log, mut w) = ([0.0], [0.0], [0.0], [0.0; 2]);
+        let mut finish = |scan: &mut Scan<f64>| {
+            let grads = ParamGrads {
+                lambda_re: &mut re,
+                lambda_im: &mut im,
+                delta_log: &mut delta_log,
+                w: &mut w,
+            };
+            scan.finish(&params(&[-1.0]), grads)
+        };
+        let mut y = [0.0; 2];
+        assert!(scan.forward(&mut state, &[1.0, 2.0], &mut y).is_err(), "no parameters");
+        assert!(finish(&mut scan).is_err(), "no parameters");
+        scan.set_params(&params(&[-1.0])).unwrap();
+        scan.forward(&mut state, &[1.0, 2.0], &mut y).unwrap();
+        finish(&mut scan).unwrap();
+        // A growing mode, and a chunk that is longer than the softmax.
+        assert!(matches!(scan.set_params(&params(&[1.0])), Err(Error::PastEnd { .. })));
+        assert!(scan.forward(&mut state, &[1.0, 2.0], &mut y).is_err());
+        assert!(scan.forward(&mut state, &[f64::NAN], &mut y[..1]).is_err());
+        assert!(Scan::<f64>::new(config, 0, 8).is_err());
     }
 }

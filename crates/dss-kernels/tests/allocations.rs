@@ -4,8 +4,8 @@
 mod common;
 
 use common::random::{layer, normal, rng};
-use common::{Owned, to_f32};
-use dss_kernels::kernel::{Kernel, KernelConfig, ParamGrads, Variant};
+use common::to_f32;
+use dss_kernels::kernel::{Kernel, KernelConfig, Variant};
 use dss_kernels::{Conv, Recurrence, Scan};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -43,13 +43,7 @@ fn hot_calls() {
     let (b, h, n, l) = (2, 24, 16, 200);
     let config = KernelConfig::new(Variant::Softmax, h, n, l);
     let mut rng = rng(2);
-    let owned = layer(&config, true, &mut rng);
-    let owned = Owned {
-        lambda_re: to_f32(&owned.lambda_re),
-        lambda_im: to_f32(&owned.lambda_im),
-        delta_log: to_f32(&owned.delta_log),
-        w: to_f32(&owned.w),
-    };
+    let owned = layer(&config, true, &mut rng).to_f32();
     let params = owned.params();
     let mut g = owned.clone();
     let u = to_f32(&normal(b * l * h, &mut rng));
@@ -58,15 +52,7 @@ fn hot_calls() {
 
     let mut kernel = Kernel::new(config).unwrap();
     assert_eq!(allocations(|| kernel.forward(&params, &mut k).unwrap()), 0, "kernel forward");
-    let backward = || {
-        let grads = ParamGrads {
-            lambda_re: &mut g.lambda_re,
-            lambda_im: &mut g.lambda_im,
-            delta_log: &mut g.delta_log,
-            w: &mut g.w,
-        };
-        kernel.backward(&params, &k, grads).unwrap();
-    };
+    let backward = || kernel.backward(&params, &k, g.grads()).unwrap();
     assert_eq!(allocations(backward), 0, "kernel backward");
 
     let mut conv = Conv::new(b, l, h).unwrap();
@@ -91,6 +77,11 @@ fn hot_calls() {
         scan.backward(&before, &u[..chunk], &y[..chunk], &mut d_state, &mut du[..chunk]).unwrap();
     };
     assert_eq!(allocations(backward), 0, "scan backward");
+    let short = b * 7 * h;
+    let mut state = scan.state();
+    let forward = || scan.forward(&mut state, &u[..short], &mut y[..short]).unwrap();
+    assert_eq!(allocations(forward), 0, "a short chunk");
+    assert_eq!(allocations(|| scan.finish(&params, g.grads()).unwrap()), 0, "scan finish");
 }
 
 /// On one thread, so that every allocation is counted and none is a thread pool's own.

@@ -5,7 +5,7 @@ mod common;
 
 use common::Owned;
 use common::random::{layer, normal, rng};
-use dss_kernels::kernel::{Delta, Kernel, KernelConfig, ParamGrads, Variant};
+use dss_kernels::kernel::{Delta, Kernel, KernelConfig, Variant};
 use dss_kernels::{Scan, ScanState};
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -30,15 +30,6 @@ fn zeros_like(owned: &Owned<f64>) -> Owned<f64> {
         lambda_im: vec![0.0; owned.lambda_im.len()],
         delta_log: vec![0.0; owned.delta_log.len()],
         w: vec![0.0; owned.w.len()],
-    }
-}
-
-fn grads(owned: &mut Owned<f64>) -> ParamGrads<'_, f64> {
-    ParamGrads {
-        lambda_re: &mut owned.lambda_re,
-        lambda_im: &mut owned.lambda_im,
-        delta_log: &mut owned.delta_log,
-        w: &mut owned.w,
     }
 }
 
@@ -99,10 +90,7 @@ fn of_the_kernels() {
                 dot(&k, &g)
             };
             let mut gradient = zeros_like(&owned);
-            Kernel::new(config)
-                .unwrap()
-                .backward(&owned.params(), &g, grads(&mut gradient))
-                .unwrap();
+            Kernel::new(config).unwrap().backward(&owned.params(), &g, gradient.grads()).unwrap();
             check(&what, &mut owned, &mut gradient, loss);
         }
     }
@@ -158,7 +146,7 @@ fn of_the_chunked_scan() {
             }
         }
         let mut gradient = zeros_like(&owned);
-        scan.finish(&owned.params(), grads(&mut gradient)).unwrap();
+        scan.finish(&owned.params(), gradient.grads()).unwrap();
         check(&what, &mut owned, &mut gradient, |owned| forward(owned, &u).0);
         let scale = du.iter().fold(0f64, |m, g| m.max(g.abs()));
         for i in (0..u.len()).step_by(u.len() / 13) {

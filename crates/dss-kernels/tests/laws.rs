@@ -6,7 +6,7 @@ mod common;
 
 use common::random::{layer, normal, rng};
 use common::{Owned, error, to_f32, to_f64};
-use dss_kernels::kernel::{Delta, Kernel, KernelConfig, ParamGrads, Params, Variant};
+use dss_kernels::kernel::{Delta, Kernel, KernelConfig, Params, Variant};
 use dss_kernels::{Conv, Real, Recurrence, Scan, change_rate};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -66,15 +66,6 @@ fn scan<T: Real>(
     y
 }
 
-fn cast(owned: &Owned<f64>) -> Owned<f32> {
-    Owned {
-        lambda_re: to_f32(&owned.lambda_re),
-        lambda_im: to_f32(&owned.lambda_im),
-        delta_log: to_f32(&owned.delta_log),
-        w: to_f32(&owned.w),
-    }
-}
-
 /// At the length of the paper's longest tasks: f64 to 1e-11, f32 to 1e-5, relative to the largest output.
 #[test]
 fn three_views_agree_at_16384() {
@@ -96,7 +87,7 @@ fn three_views_agree_at_16384() {
             );
             assert!(stepped <= 1e-11 && chunked <= 1e-11);
 
-            let owned = cast(&owned);
+            let owned = owned.to_f32();
             let u = to_f32(&u);
             let y = to_f64(&convolve(&kernel(config, &owned.params()), &u, 1, l, h));
             let stepped = error(&to_f64(&recur(config, &owned.params(), &u, 1)), &y);
@@ -200,7 +191,7 @@ proptest! {
         }
     }
 
-    /// Any finite parameters: kernels, gradients and steps stay finite, in both precisions.
+    /// Any finite parameters: kernels and gradients stay finite, in both precisions; steps too while |W| ≤ 1e30.
     #[test]
     fn never_nan(
         variant in 0..3usize, tied in any::<bool>(), len in 1..70usize, seed in any::<u64>(),
@@ -209,6 +200,8 @@ proptest! {
         let (h, n) = (3, 6);
         let delta = if tied { Delta::Tied } else { Delta::Separate };
         let config = KernelConfig::new(VARIANTS[variant], h, n, len).delta(delta);
+        // Every other layer is beyond f32.
+        let top = if seed % 2 == 0 { 38.0 } else { 300.0 };
         let mut wild = |range: f64| {
             let choices = [
                 0.0,
@@ -221,16 +214,16 @@ proptest! {
             ];
             choices[rng.random_range(0..choices.len())]
         };
-        let mut owned = Owned {
-            lambda_re: (0..n).map(|_| wild(38.0)).collect(),
-            lambda_im: (0..n).map(|_| wild(38.0)).collect(),
+        let owned = Owned {
+            lambda_re: (0..n).map(|_| wild(top)).collect(),
+            lambda_im: (0..n).map(|_| wild(top)).collect(),
             delta_log: (0..h * delta.per_channel()).map(|_| wild(3.0)).collect(),
-            w: Vec::new(),
+            w: (0..2 * h * n).map(|_| wild(top)).collect(),
         };
-        let wild_w: Vec<f64> = (0..2 * h * n).map(|_| wild(38.0)).collect();
-        owned.w = if seed % 2 == 0 { wild_w } else { normal(2 * h * n, &mut common::random::rng(seed)) };
         prop_assert!(finite(config, &owned), "f64 {owned:?}");
-        prop_assert!(finite(config, &cast(&owned)), "f32 {owned:?}");
+        if top < 39.0 {
+            prop_assert!(finite(config, &owned.to_f32()), "f32 {owned:?}");
+        }
     }
 }
 
@@ -239,13 +232,16 @@ fn finite<T: Real>(config: KernelConfig, owned: &Owned<T>) -> bool {
     let mut k = vec![T::ZERO; config.h * config.len];
     plan.forward(&owned.params(), &mut k).unwrap();
     let ones = vec![T::from_f64(1.0); k.len()];
-    let [mut re, mut im] = [vec![T::ZERO; config.n], vec![T::ZERO; config.n]];
-    let (mut delta_log, mut w) = (owned.delta_log.clone(), owned.w.clone());
-    let grads =
-        ParamGrads { lambda_re: &mut re, lambda_im: &mut im, delta_log: &mut delta_log, w: &mut w };
-    plan.backward(&owned.params(), &ones, grads).unwrap();
+    let mut g = owned.clone();
+    plan.backward(&owned.params(), &ones, g.grads()).unwrap();
+    let mut owned = owned.clone();
+    for w in &mut owned.w {
+        *w = T::from_f64(w.to_f64().clamp(-1e30, 1e30));
+    }
     let model = Recurrence::new(config, &owned.params()).unwrap();
     let mut y = vec![T::ZERO; k.len()];
     model.run(&mut model.state(), &ones, &mut y).unwrap();
-    [k, re, im, delta_log, w, y].iter().all(|x| x.iter().all(|x| x.is_finite()))
+    [k, g.lambda_re, g.lambda_im, g.delta_log, g.w, y]
+        .iter()
+        .all(|x| x.iter().all(|x| x.is_finite()))
 }

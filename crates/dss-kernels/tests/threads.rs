@@ -5,8 +5,8 @@
 mod common;
 
 use common::random::{layer, normal, rng};
-use common::{Owned, to_f32};
-use dss_kernels::kernel::{Kernel, KernelConfig, ParamGrads, Variant};
+use common::to_f32;
+use dss_kernels::kernel::{Kernel, KernelConfig, Variant};
 use dss_kernels::{Conv, Scan};
 
 /// Kernel, convolution and scan, forward and backward, in f32; every output bit.
@@ -15,13 +15,7 @@ fn everything(threads: usize, b: usize, h: usize, l: usize) -> Vec<u32> {
     pool.install(|| {
         let config = KernelConfig::new(Variant::Softmax, h, 16, l);
         let mut rng = rng(1);
-        let owned = layer(&config, true, &mut rng);
-        let owned = Owned {
-            lambda_re: to_f32(&owned.lambda_re),
-            lambda_im: to_f32(&owned.lambda_im),
-            delta_log: to_f32(&owned.delta_log),
-            w: to_f32(&owned.w),
-        };
+        let owned = layer(&config, true, &mut rng).to_f32();
         let u = to_f32(&normal(b * l * h, &mut rng));
         let dy = to_f32(&normal(b * l * h, &mut rng));
         let (mut k, mut dk) = (vec![0.0; h * l], vec![0.0; h * l]);
@@ -33,18 +27,7 @@ fn everything(threads: usize, b: usize, h: usize, l: usize) -> Vec<u32> {
         conv.forward(&u, &mut y).unwrap();
         conv.backward(&u, &dy, &mut du, &mut dk).unwrap();
         let mut g = owned.clone();
-        kernel
-            .backward(
-                &owned.params(),
-                &dk,
-                ParamGrads {
-                    lambda_re: &mut g.lambda_re,
-                    lambda_im: &mut g.lambda_im,
-                    delta_log: &mut g.delta_log,
-                    w: &mut g.w,
-                },
-            )
-            .unwrap();
+        kernel.backward(&owned.params(), &dk, g.grads()).unwrap();
         let mut scan = Scan::new(config, b, l).unwrap();
         scan.set_params(&owned.params()).unwrap();
         let (before, mut state) = (scan.state(), scan.state());
@@ -53,17 +36,36 @@ fn everything(threads: usize, b: usize, h: usize, l: usize) -> Vec<u32> {
         let mut d_state = state.clone();
         let mut d_scanned = vec![0.0; u.len()];
         scan.backward(&before, &u, &dy, &mut d_state, &mut d_scanned).unwrap();
-        [k, y, du, dk, g.lambda_re, g.lambda_im, g.delta_log, g.w, scanned, d_scanned]
-            .concat()
-            .iter()
-            .map(|x| x.to_bits())
-            .collect()
+        let mut scan_g = owned.clone();
+        scan.finish(&owned.params(), scan_g.grads()).unwrap();
+        let both = [k.clone(), k.clone()].concat();
+        let mut two_sided = vec![0.0; u.len()];
+        conv.set_kernel_bidirectional(&both).unwrap();
+        conv.forward(&u, &mut two_sided).unwrap();
+        [
+            k,
+            y,
+            du,
+            dk,
+            g.lambda_re,
+            g.lambda_im,
+            g.delta_log,
+            g.w,
+            scanned,
+            d_scanned,
+            two_sided,
+            scan_g.w,
+        ]
+        .concat()
+        .iter()
+        .map(|x| x.to_bits())
+        .collect()
     })
 }
 
 #[test]
 fn do_not_change_a_bit() {
-    for (b, h, l) in [(3, 40, 100), (9, 3, 64), (1, 17, 33)] {
+    for (b, h, l) in [(3, 40, 100), (9, 3, 64), (1, 17, 33), (1, 150, 40)] {
         let one = everything(1, b, h, l);
         for threads in [2, 3, 7] {
             assert!(everything(threads, b, h, l) == one, "{threads} threads, {:?}", (b, h, l));

@@ -4,6 +4,9 @@
 ///
 /// # Shapes
 /// u: `[B, L, H]`, K: `[H, Lk]` or `[2, H, Lk]` -> y: `[B, L, H]`, with `taps` = Lk.
+///
+/// # Panics
+/// If a slice does not have its shape, or a size is 0.
 pub fn convolve_direct(
     u: &[f64],
     k: &[f64],
@@ -13,6 +16,7 @@ pub fn convolve_direct(
     taps: usize,
 ) -> Vec<f64> {
     let halves = k.len() / (h * taps);
+    assert!(u.len() == b * l * h && k.len() == halves * h * taps && (1..=2).contains(&halves));
     let mut y = vec![0.0; b * l * h];
     for sample in 0..b {
         for t in 0..l {

@@ -46,7 +46,7 @@ pub(crate) trait Leaf<T: Real> {
     /// Maps the value `x` of element `i` (in transform order), lanes `v..` of its line.
     ///
     /// # Safety
-    /// `i < M` and `v < T::LINE`.
+    /// `i` is an element of the transforms under way (lines·M of them) and `v < T::LINE`.
     unsafe fn map<S: Simd>(&mut self, s: S, i: usize, v: usize, x: CV<T, S>) -> CV<T, S>;
 }
 
@@ -190,7 +190,7 @@ impl<T: Real> Fft<T> {
     unsafe fn forward<S: Simd>(&self, s: S, x: *mut T, level: usize, offset: usize) {
         let n = self.block(level);
         if n <= BOTTOM {
-            return s.vectorize(BottomForward { fft: self, x, level, offset, n });
+            return s.vectorize(Bottom::<T, false> { fft: self, x, level, offset, n });
         }
         s.vectorize(Pass::<T, false> { fft: self, x, level, offset });
         let Level { radix, q, .. } = &self.levels[level];
@@ -203,7 +203,7 @@ impl<T: Real> Fft<T> {
     unsafe fn inverse<S: Simd>(&self, s: S, x: *mut T, level: usize, offset: usize) {
         let n = self.block(level);
         if n <= BOTTOM {
-            return s.vectorize(BottomInverse { fft: self, x, level, offset, n });
+            return s.vectorize(Bottom::<T, true> { fft: self, x, level, offset, n });
         }
         let Level { radix, q, .. } = &self.levels[level];
         for block in 0..*radix {
@@ -247,7 +247,7 @@ impl<T: Real> Fft<T> {
         for step in 0..self.levels.len() - level {
             let level = if INVERSE { self.levels.len() - 1 - step } else { level + step };
             for block in (offset..offset + n).step_by(self.block(level)) {
-                // SAFETY: the block lies inside the M elements of x.
+                // SAFETY: the block lies inside the elements of x.
                 unsafe { self.pass::<S, INVERSE>(s, x, level, block) };
             }
         }
@@ -263,7 +263,7 @@ impl<T: Real> Fft<T> {
         offset: usize,
     ) {
         let level = &self.levels[level];
-        // SAFETY: the block lies inside the M elements of x.
+        // SAFETY: the block lies inside the elements of x.
         unsafe {
             let x = element::<T>(x, offset);
             by_radix!(level.radix, pass_in_place::<T, S, INVERSE>(s, x, level));
@@ -272,7 +272,7 @@ impl<T: Real> Fft<T> {
 }
 
 // Work that enters a function compiled for the vector instructions; everything it calls is inlined there.
-// In each, x holds M elements and the block lies inside them.
+// In each, x holds the elements of all lines and the block lies inside them.
 
 struct Pass<'a, T, const INVERSE: bool> {
     fft: &'a Fft<T>,
@@ -290,7 +290,8 @@ impl<T: Real, const INVERSE: bool> WithSimd for Pass<'_, T, INVERSE> {
     }
 }
 
-struct BottomForward<'a, T> {
+/// The levels of one small block.
+struct Bottom<'a, T, const INVERSE: bool> {
     fft: &'a Fft<T>,
     x: *mut T,
     level: usize,
@@ -298,31 +299,13 @@ struct BottomForward<'a, T> {
     n: usize,
 }
 
-impl<T: Real> WithSimd for BottomForward<'_, T> {
+impl<T: Real, const INVERSE: bool> WithSimd for Bottom<'_, T, INVERSE> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
         let Self { fft, x, level, offset, n } = self;
         // SAFETY: see above.
-        unsafe { fft.bottom::<S, false>(s, x, level, offset, n) }
-    }
-}
-
-struct BottomInverse<'a, T> {
-    fft: &'a Fft<T>,
-    x: *mut T,
-    level: usize,
-    offset: usize,
-    n: usize,
-}
-
-impl<T: Real> WithSimd for BottomInverse<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, s: S) {
-        let Self { fft, x, level, offset, n } = self;
-        // SAFETY: see above.
-        unsafe { fft.bottom::<S, true>(s, x, level, offset, n) }
+        unsafe { fft.bottom::<S, INVERSE>(s, x, level, offset, n) }
     }
 }
 

@@ -66,27 +66,31 @@ impl Strip {
     }
 
     /// The rows: in `u` itself, or gathered into `rows` where the strip is narrow.
-    fn rows<T: Real>(&self, u: &[T], rows: &mut Lines<T>) -> Rows<*const T> {
+    fn rows<T: Real>(&self, u: &[T], rows: &Lines<T>) -> Rows<*const T> {
         let Self { start, width, l, h, lines, .. } = *self;
         assert!(start + (l - 1) * h + width <= u.len());
         if self.is_whole::<T>() {
             return Rows { start: u[start..].as_ptr(), stride: h, lines, l };
         }
-        let rows = rows.as_mut_slice();
+        assert!(l * T::LINE <= rows.as_slice().len());
+        let gathered = rows.pointer();
         for t in 0..l {
-            rows[t * T::LINE..][..width].copy_from_slice(&u[start + t * h..][..width]);
+            let row = &u[start + t * h..][..width];
+            // SAFETY: row t of the buffer exists; the worker owns it.
+            unsafe { gathered.add(t * T::LINE).copy_from_nonoverlapping(row.as_ptr(), width) };
         }
-        Rows { start: rows.as_ptr(), stride: T::LINE, lines, l }
+        Rows { start: gathered.cast_const(), stride: T::LINE, lines, l }
     }
 
     /// Where the rows of a result are to be written.
-    fn rows_out<T: Real>(&self, y: &Disjoint<T>, rows: &mut Lines<T>) -> Rows<*mut T> {
+    fn rows_out<T: Real>(&self, y: &Disjoint<T>, rows: &Lines<T>) -> Rows<*mut T> {
         let Self { start, width, l, h, lines, .. } = *self;
         if self.is_whole::<T>() {
             let start = y.pointer(start, (l - 1) * h + width);
             return Rows { start, stride: h, lines, l };
         }
-        Rows { start: rows.as_mut_slice().as_mut_ptr(), stride: T::LINE, lines, l }
+        assert!(l * T::LINE <= rows.as_slice().len());
+        Rows { start: rows.pointer(), stride: T::LINE, lines, l }
     }
 
     /// Moves the rows of a narrow strip to their place.

@@ -38,7 +38,7 @@ pub const MAX_N: usize = 512;
 /// The Skew-Hippo Λ (§3.3), in order of decreasing imaginary part; Re λ = −½ exactly.
 ///
 /// The imaginary parts are right to a few units in the last place. It takes 2N² arctangents a Newton
-/// step: about 0.6 ms for N = 64, 60 ms for N = 512.
+/// step.
 ///
 /// # Shapes
 /// Returns Λ: `[N]`.

@@ -15,8 +15,8 @@ use super::params::{DELTA_LOG_LIMIT, EPSILON, KernelConfig, Params, Variant};
 use crate::complex::{C64, expm1, reciprocal_eps};
 use crate::real::Real;
 
-/// Largest |Re λ|, |Im λ| and |W| that are kept, far beyond use: with them every product stays finite.
-const LIMIT: f64 = 1e200;
+/// Largest |Re λ|, |Im λ| and |W| that are kept, far beyond use: products with each other and with Δ stay finite.
+const LIMIT: f64 = 1e90;
 
 /// Λ in f64, and which of its modes grow.
 #[derive(Debug, Clone, Default)]

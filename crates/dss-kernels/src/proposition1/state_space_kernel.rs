@@ -53,7 +53,7 @@ fn matrix_exp(x: &Mat<C64>) -> Mat<C64> {
     if !norm.is_finite() {
         return Mat::full(x.nrows(), x.ncols(), C64::from(f64::NAN));
     }
-    let squarings = (2.0 * norm).log2().ceil().max(0.0) as i32;
+    let squarings = (norm.log2() + 1.0).ceil().max(0.0) as i32;
     let x = x * scale(0.5f64.powi(squarings));
     let identity = Mat::<C64>::identity(x.nrows(), x.ncols());
     let mut e = identity.clone();

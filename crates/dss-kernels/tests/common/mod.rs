@@ -3,7 +3,7 @@
 
 pub mod random;
 
-use dss_kernels::kernel::{Delta, KernelConfig, Params, Variant};
+use dss_kernels::kernel::{Delta, KernelConfig, ParamGrads, Params, Variant};
 use safetensors::{Dtype, SafeTensors};
 use std::collections::HashMap;
 use std::path::Path;
@@ -143,7 +143,28 @@ pub struct Owned<T> {
     pub w: Vec<T>,
 }
 
+impl Owned<f64> {
+    pub fn to_f32(&self) -> Owned<f32> {
+        Owned {
+            lambda_re: to_f32(&self.lambda_re),
+            lambda_im: to_f32(&self.lambda_im),
+            delta_log: to_f32(&self.delta_log),
+            w: to_f32(&self.w),
+        }
+    }
+}
+
 impl<T> Owned<T> {
+    /// These tensors as the place for gradients.
+    pub fn grads(&mut self) -> ParamGrads<'_, T> {
+        ParamGrads {
+            lambda_re: &mut self.lambda_re,
+            lambda_im: &mut self.lambda_im,
+            delta_log: &mut self.delta_log,
+            w: &mut self.w,
+        }
+    }
+
     pub fn params(&self) -> Params<'_, T> {
         Params {
             lambda_re: &self.lambda_re,
