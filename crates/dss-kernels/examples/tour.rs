@@ -18,7 +18,12 @@ usage: tour [--length L] [--features H] [--modes N] [--variant V] [--seed S]
   --features H   channels, 1 to 4096 (default 32)
   --modes N      modes per channel, 1 to 512 (default 64)
   --variant V    softmax, exp or exp-no-scale (default softmax)
-  --seed S       of weights and input (default 0)";
+  --seed S       of weights and input (default 0)
+
+L times H may be 33554432 at most (about 3 GB of memory).";
+
+/// Elements of the input: what a laptop holds several times over.
+const MOST: usize = 1 << 25;
 
 struct Options {
     length: usize,
@@ -56,12 +61,11 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
         if arg == "--help" || arg == "-h" {
             return Ok(None);
         }
-        let value = || args.next().ok_or(format!("{arg} needs a value"));
+        let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         let number = |text: String, most: usize| match text.parse::<usize>() {
             Ok(n) if (1..=most).contains(&n) => Ok(n),
             _ => Err(format!("{arg} takes a whole number from 1 to {most}, not '{text}'")),
         };
-        let mut value = value;
         match arg.as_str() {
             "--length" => options.length = number(value()?, 1 << 22)?,
             "--features" => options.features = number(value()?, 4096)?,
@@ -81,6 +85,9 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
             }
             _ => return Err(format!("unknown option '{arg}'")),
         }
+    }
+    if options.length * options.features > MOST {
+        return Err(format!("--length times --features may be {MOST} at most"));
     }
     Ok(Some(options))
 }

@@ -4,7 +4,7 @@ use num_complex::Complex;
 use pulp::{Simd, WithSimd};
 use std::any::TypeId;
 use std::fmt::{Debug, Display};
-use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub};
+use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 use std::sync::OnceLock;
 
 /// `f32` or `f64`: the precision of inputs, outputs and the O(L) work. What is made of the parameters once per call, the
@@ -24,7 +24,6 @@ pub trait Real:
     + Mul<Output = Self>
     + Neg<Output = Self>
     + AddAssign
-    + MulAssign
     + sealed::Sealed
     + 'static
 {
