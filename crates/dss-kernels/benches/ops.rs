@@ -1,6 +1,7 @@
 //! `cargo bench -p dss-kernels`: every operation at the sizes of the paper's tasks.
 
 use divan::{Bencher, black_box};
+use dss_kernels::block::{Block, BlockConfig, BlockParams, Norm, NormParams};
 use dss_kernels::kernel::{Delta, Kernel, KernelConfig, ParamGrads, Params, Variant};
 use dss_kernels::{Conv, Recurrence, Scan, init};
 use rand_chacha::ChaCha8Rng;
@@ -101,6 +102,53 @@ fn conv_backward(bencher: Bencher, (b, l, h): (usize, usize, usize)) {
 }
 
 /// One layer of H = 128, N = 64: one stream, and 16 at once.
+/// (B, L, H) of whole blocks: ListOps, Image, Speech.
+const BLOCKS: [(usize, usize, usize); 3] = [(16, 2048, 128), (8, 1024, 512), (4, 16000, 128)];
+
+/// The block's parameters, with a batch norm.
+struct BlockData {
+    config: BlockConfig,
+    tensors: [Vec<f32>; 7],
+}
+
+impl BlockData {
+    fn new((b, l, h): (usize, usize, usize)) -> Self {
+        let config = BlockConfig { l, h, prenorm: false, glu: false, bidirectional: false };
+        let tensors = [b * l * h, h * l, h, h * h, h, h, h].map(normal);
+        Self { config, tensors }
+    }
+
+    fn params(&self) -> BlockParams<'_, f32> {
+        let [_, k, d, out_weight, out_bias, gamma, beta] = &self.tensors;
+        let norm = NormParams { gamma, beta, eps: 1e-5, norm: Norm::BatchTrain { counted: None } };
+        BlockParams { k, d, out_weight, out_bias, norm, masks: None, lengths: None }
+    }
+}
+
+#[divan::bench(args = BLOCKS)]
+fn block_forward(bencher: Bencher, size: (usize, usize, usize)) {
+    let data = BlockData::new(size);
+    let mut plan = Block::new(data.config).unwrap();
+    let x = &data.tensors[0];
+    let mut y = vec![0.0; x.len()];
+    bencher.bench_local(|| {
+        let (saved, _) = plan.forward(black_box(x), &data.params(), &mut y, true).unwrap();
+        plan.recycle(saved.unwrap());
+    });
+}
+
+#[divan::bench(args = BLOCKS)]
+fn block_forward_and_backward(bencher: Bencher, size: (usize, usize, usize)) {
+    let data = BlockData::new(size);
+    let mut plan = Block::new(data.config).unwrap();
+    let x = &data.tensors[0];
+    let (mut y, mut dx) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+    bencher.bench_local(|| {
+        let (saved, _) = plan.forward(black_box(x), &data.params(), &mut y, true).unwrap();
+        plan.backward(x, &data.params(), saved.unwrap(), &y, &mut dx).unwrap()
+    });
+}
+
 #[divan::bench(args = [1, 16])]
 fn step(bencher: Bencher, streams: usize) {
     let layer = Layer::new(128, 64, 16384);

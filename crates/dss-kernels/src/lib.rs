@@ -80,6 +80,8 @@
 //! `DSS_SIMD=avx2` force less. On wasm it is chosen at compile time, by `-C target-feature=+simd128`. Different instruction sets may differ in the last bit. The crate builds for
 //! `wasm32-unknown-unknown` without default features. The feature `dense` (default) adds `proposition1`.
 
+mod activation;
+pub mod block;
 mod complex;
 pub mod conv;
 mod error;
@@ -96,6 +98,7 @@ mod recurrence;
 mod scan;
 pub mod ssm_softmax;
 
+pub use block::Block;
 pub use complex::C64;
 pub use conv::Conv;
 pub use error::{Error, Result};

@@ -43,6 +43,11 @@ pub(crate) fn for_each<S: Send>(
     unreachable!("a plan without `rayon` has one scratch");
 }
 
+/// Share `i` of `n` things in `shares` contiguous shares.
+pub(crate) fn share(n: usize, shares: usize, i: usize) -> std::ops::Range<usize> {
+    i * n / shares..(i + 1) * n / shares
+}
+
 /// A mutable slice whose disjoint parts are written by different workers.
 pub(crate) struct Disjoint<'a, T> {
     ptr: *mut T,

@@ -5,7 +5,7 @@
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
 
-/// C = A·B with A: [m, k] by strides, B: [k, n] and C: [m, n] row-major; n is a multiple of `T::LINE`.
+/// C = A·B, or C += A·B, with A: [m, k] by strides, B: [k, n] and C: [m, n] row-major; n is a multiple of `T::LINE`.
 pub(crate) struct Product<'a, T> {
     /// [m, n, k]
     pub size: [usize; 3],
@@ -14,6 +14,8 @@ pub(crate) struct Product<'a, T> {
     pub a_strides: [usize; 2],
     pub b: &'a [T],
     pub c: &'a mut [T],
+    /// Adds to C instead of overwriting it.
+    pub add: bool,
 }
 
 /// Rows of one register tile.
@@ -108,7 +110,9 @@ impl<T: Real> Product<'_, T> {
             let c = self.c.as_mut_ptr().add(i * n + j);
             for (r, sums) in sums.into_iter().enumerate() {
                 for (v, sum) in sums.into_iter().enumerate() {
-                    c.add(r * n + v * lanes).cast::<T::V<S>>().write_unaligned(sum);
+                    let c = c.add(r * n + v * lanes).cast::<T::V<S>>();
+                    let sum = if self.add { T::vadd(s, c.read_unaligned(), sum) } else { sum };
+                    c.write_unaligned(sum);
                 }
             }
         }
@@ -126,7 +130,11 @@ mod tests {
             let b: Vec<f64> = (0..k * n).map(|i| (i as f64 * 0.3).cos()).collect();
             for a_strides in [[k, 1], [1, m]] {
                 let mut c = vec![f64::NAN; m * n];
-                Product { size: [m, n, k], a: &a, a_strides, b: &b, c: &mut c }.run();
+                let size = [m, n, k];
+                Product { size, a: &a, a_strides, b: &b, c: &mut c, add: false }.run();
+                let twice = &mut c.clone();
+                Product { size, a: &a, a_strides, b: &b, c: twice, add: true }.run();
+                assert!(c.iter().zip(&*twice).all(|(c, twice)| 2.0 * c == *twice));
                 for (at, c) in c.iter().enumerate() {
                     let (i, j) = (at / n, at % n);
                     let sum: f64 =

@@ -1,5 +1,6 @@
 //! The two precisions, f32 and f64, and their SIMD vectors.
 
+use crate::activation;
 use num_complex::Complex;
 use pulp::{Simd, WithSimd};
 use std::any::TypeId;
@@ -48,6 +49,12 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// False for NaN and infinities.
     fn is_finite(self) -> bool;
+    /// Distribution function Φ and density φ of the standard normal law.
+    #[doc(hidden)]
+    fn normal(self) -> (Self, Self);
+    /// 1 / (1 + e^{-x})
+    #[doc(hidden)]
+    fn sigmoid(self) -> Self;
 
     #[doc(hidden)]
     fn lanes<S: Simd>() -> usize {
@@ -107,6 +114,14 @@ macro_rules! real {
             #[inline(always)]
             fn is_finite(self) -> bool {
                 $t::is_finite(self)
+            }
+            #[inline(always)]
+            fn normal(self) -> (Self, Self) {
+                activation::$t::normal(self)
+            }
+            #[inline(always)]
+            fn sigmoid(self) -> Self {
+                activation::$t::sigmoid(self)
             }
             pulp_ops!($t, $v);
         }

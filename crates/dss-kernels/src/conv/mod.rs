@@ -13,7 +13,7 @@ mod strip;
 
 use crate::error::{Error, Result, check_len};
 use crate::lines::Lines;
-use crate::par::{self, Disjoint};
+use crate::par::{self, Disjoint, share};
 use crate::real::{Real, dispatch};
 use fft::{Fft, good_length};
 use strip::{Adjoint, Filter, Inverse, STRIP, Scratch, Spectrum, Strip};
@@ -159,8 +159,15 @@ impl<T: Real> Conv<T> {
         check_len(op, "u", "[B, L, H]", size, u.len())?;
         check_len(op, "y", "[B, L, H]", size, y.len())?;
         self.need_kernel(op)?;
-        let Self { b, l, h, fft, spectrum, scratch, .. } = self;
-        let (b, l, h, m) = (*b, *l, *h, fft.m);
+        self.filter_samples(u, y);
+        Ok(())
+    }
+
+    /// y = K * u of as many samples as the slices hold, at most B.
+    pub(crate) fn filter_samples(&mut self, u: &[T], y: &mut [T]) {
+        let Self { l, h, fft, spectrum, scratch, .. } = self;
+        let (l, h, m) = (*l, *h, fft.m);
+        let b = u.len() / (l * h);
         let tiles = h.div_ceil(T::LINE);
         let spectrum = spectrum.as_slice();
         let y = Disjoint::new(y);
@@ -175,7 +182,6 @@ impl<T: Real> Conv<T> {
                 dispatch(Filter { fft, strip, u, spectrum, y: &y, scratch });
             }
         });
-        Ok(())
     }
 
     /// Given dy = ∂loss/∂y, writes du = ∂loss/∂u and dk = ∂loss/∂K for the u of the forward call.
@@ -191,12 +197,23 @@ impl<T: Real> Conv<T> {
         let (taps, both) = self.need_kernel(op)?;
         let halves = if both { 2 } else { 1 };
         check_len(op, "dk", "that of the kernel", halves * self.h * taps, dk.len())?;
-        let Self { b, l, h, fft, spectrum, groups, sums, scratch, .. } = self;
-        let (b, l, h, m, groups) = (*b, *l, *h, fft.m, *groups);
+        self.adjoint_samples(u, dy, du, true);
+        self.kernel_gradient(dk);
+        Ok(())
+    }
+
+    /// du of as many samples as the slices hold, at most B; their share of dK is added to the sums, which `first` clears.
+    pub(crate) fn adjoint_samples(&mut self, u: &[T], dy: &[T], du: &mut [T], first: bool) {
+        let Self { l, h, fft, spectrum, groups, sums, scratch, .. } = self;
+        let (l, h, m, groups) = (*l, *h, fft.m, *groups);
+        let b = u.len() / (l * h);
         let tiles = h.div_ceil(T::LINE);
         let spectrum = spectrum.as_slice();
         let block = m * 2 * T::LINE;
         let sums = sums.get_or_insert_with(|| Lines::new(tiles * groups * 2 * m)).as_mut_slice();
+        if first {
+            sums.fill(T::ZERO);
+        }
         let shared = Disjoint::new(sums);
         let du = Disjoint::new(du);
         // A worker takes a run of tiles and walks it sample by sample: every tile is summed in the order of the samples,
@@ -209,14 +226,21 @@ impl<T: Real> Conv<T> {
                     let Strip { tile, lines, .. } = strip;
                     // SAFETY: a tile of a group belongs to one item.
                     let sum = unsafe { shared.part((group * tiles + tile) * block, lines * block) };
-                    if sample == share(b, groups, group).start {
-                        sum.fill(T::ZERO);
-                    }
                     let spectrum = &spectrum[tile * block..][..lines * block];
                     dispatch(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, scratch });
                 }
             }
         });
+    }
+
+    /// dk: like the kernel that was set, from the sums of the adjoint calls.
+    pub(crate) fn kernel_gradient(&mut self, dk: &mut [T]) {
+        let Self { h, fft, groups, sums, scratch, kernel, .. } = self;
+        let (h, m, groups) = (*h, fft.m, *groups);
+        let (taps, both) = kernel.expect("a kernel was set");
+        let tiles = h.div_ceil(T::LINE);
+        let block = m * 2 * T::LINE;
+        let sums = sums.as_mut().expect("an adjoint call came before").as_mut_slice();
         let shared = Disjoint::new(sums);
         let dk = Disjoint::new(dk);
         par::for_each(scratch, tiles, |scratch, tile| {
@@ -250,7 +274,6 @@ impl<T: Real> Conv<T> {
                 transpose_mut(half(1), taps, |t, lane| scale * rows[(m - 1 - t) * T::LINE + lane]);
             }
         });
-        Ok(())
     }
 
     fn need_kernel(&self, op: &'static str) -> Result<(usize, bool)> {
@@ -259,11 +282,6 @@ impl<T: Real> Conv<T> {
             what: "no kernel yet: call set_kernel first".into(),
         })
     }
-}
-
-/// Share `i` of `n` things in `shares` contiguous shares.
-fn share(n: usize, shares: usize, i: usize) -> std::ops::Range<usize> {
-    i * n / shares..(i + 1) * n / shares
 }
 
 /// The elements of a tile's spectrum: a line of real parts and a line of imaginary parts each.

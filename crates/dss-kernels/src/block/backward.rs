@@ -1,0 +1,332 @@
+//! The block's backward pass.
+
+use super::forward::{mask_of, mute_padding, normalise};
+use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows, sum_slots};
+use super::share::{SLOTS, row_chunks};
+use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
+use crate::error::{Result, check_len};
+use crate::par::{self, Disjoint, share};
+use crate::product::Product;
+use crate::real::Real;
+
+/// Gradients of a block's parameters, in the shapes of [`BlockParams`].
+#[derive(Debug, Clone)]
+pub struct BlockGrads<T> {
+    /// Of K.
+    pub k: Vec<T>,
+    /// Of D.
+    pub d: Vec<T>,
+    /// Of the projection.
+    pub out_weight: Vec<T>,
+    /// Of its bias.
+    pub out_bias: Vec<T>,
+    /// Of the norm's gain.
+    pub gamma: Vec<T>,
+    /// Of the norm's offset.
+    pub beta: Vec<T>,
+}
+
+/// Sums over the rows of each slot.
+struct Sums<T> {
+    /// `[SLOTS, O, H]` in rows of whole cache lines.
+    weight: Vec<T>,
+    /// `[SLOTS, O]`
+    bias: Vec<T>,
+    /// `[SLOTS, H]`
+    d: Vec<T>,
+    norm: ChannelSums<T>,
+}
+
+impl<T: Real> Block<T> {
+    /// Given dy = ∂loss/∂y of a forward call that was kept, writes dx and gives the gradients of the parameters.
+    ///
+    /// x and p are those of the forward call. x, dy, dx: `[B, L, H]`.
+    pub fn backward(
+        &mut self,
+        x: &[T],
+        p: &BlockParams<'_, T>,
+        saved: Saved<T>,
+        dy: &[T],
+        dx: &mut [T],
+    ) -> Result<BlockGrads<T>> {
+        let op = "Block::backward";
+        check_len(op, "dy", "that of x", x.len(), dy.len())?;
+        check_len(op, "dx", "that of x", x.len(), dx.len())?;
+        self.load(op, x, p)?;
+        let BlockConfig { l, h, prenorm, .. } = self.config;
+        let (o, width, out_width) =
+            (self.config.outputs(), wide::<T>(h), wide::<T>(self.config.outputs()));
+        let layer = matches!(p.norm.norm, Norm::Layer);
+        let mut sums = Sums {
+            weight: vec![T::ZERO; SLOTS * o * width],
+            bias: vec![T::ZERO; SLOTS * out_width],
+            d: vec![T::ZERO; SLOTS * h],
+            norm: ChannelSums::new(h),
+        };
+        let Saved { v, s, mut stats } = saved;
+
+        // A batch norm behind the block: its sums over all rows come first.
+        let mut post = None;
+        if let (false, false, Some(s)) = (prenorm, layer, &s) {
+            channel_sums(dy, s.as_slice(), &stats, l, &mut sums.norm);
+            let (sum, product) = sums.norm.finish(h);
+            post = Some(p.norm.backward_coefficients(&stats, &sum, &product));
+        }
+        let total_rows = x.len() / h;
+        let size = self.group * l * h;
+        for (group, x) in x.chunks(size).enumerate() {
+            let at = group * size..group * size + x.len();
+            let first = group * self.group;
+            let inside = ..x.len();
+            let u = if prenorm || p.lengths.is_some() {
+                let u = &mut self.u.as_mut_slice()[inside];
+                if prenorm {
+                    // LayerNorm finds its statistics again: they are the same.
+                    normalise(x, first * l, &Apply::new(&p.norm, &mut stats, total_rows), u);
+                } else {
+                    u.copy_from_slice(x);
+                }
+                mute_padding(p.lengths, first, l, h, u);
+                &self.u.as_slice()[inside]
+            } else {
+                x
+            };
+            let (dy, dx) = (&dy[at.clone()], &mut dx[at.clone()]);
+            let pass = RowPass {
+                config: self.config,
+                p,
+                stats: &stats,
+                weight: &self.weight,
+                weight_t: &self.weight_t,
+                first_sample: first,
+                post: post.as_ref(),
+            };
+            let v = &v.as_slice()[at.clone()];
+            let s = s.as_ref().map(|s| &s.as_slice()[at]);
+            let dv = &mut self.v.as_mut_slice()[inside];
+            pass.before_conv([u, v, dy], s, dx, dv, &mut sums, &mut self.scratch);
+            let (dv, du) = (&self.v.as_slice()[inside], &mut self.du.as_mut_slice()[inside]);
+            self.conv.adjoint_samples(u, dv, du, group == 0);
+            pass.after_conv(x, dy, du, dv, dx, &mut sums);
+        }
+        if prenorm && !layer {
+            // A batch norm before the block: dx holds the gradient of its output.
+            let (sum, product) = sums.norm.finish(h);
+            let coefficients = p.norm.backward_coefficients(&stats, &sum, &product);
+            finish_batch_norm(&coefficients, p, l, x, dy, dx);
+        }
+
+        let mut k = vec![T::ZERO; p.k.len()];
+        self.conv.kernel_gradient(&mut k);
+        let weight = sum_slots(&sums.weight, o * width);
+        let weight = weight.chunks_exact(width).flat_map(|row| &row[..h]);
+        let round = |x: &[f64]| x.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>();
+        let (sum, product) = sums.norm.finish(h);
+        let grads = BlockGrads {
+            k,
+            d: round(&sum_slots(&sums.d, h)),
+            out_weight: weight.map(|&w| T::from_f64(w)).collect(),
+            out_bias: round(&sum_slots(&sums.bias, out_width)[..o]),
+            gamma: round(&product),
+            beta: round(&sum),
+        };
+        self.recycle(Saved { v, s, stats });
+        Ok(grads)
+    }
+}
+
+/// Σ dy and Σ dy·x̂ over all rows of x, by slots.
+fn channel_sums<T: Real>(
+    dy: &[T],
+    x: &[T],
+    stats: &NormStats<T>,
+    l: usize,
+    sums: &mut ChannelSums<T>,
+) {
+    let h = stats.mean.len();
+    let sum = Disjoint::new(&mut sums.sum);
+    let product = Disjoint::new(&mut sums.product);
+    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
+        // SAFETY: one item per slot.
+        let (sum, product) = unsafe { (sum.part(slot * h, h), product.part(slot * h, h)) };
+        for range in row_chunks(share(dy.len() / h, SLOTS, slot), l) {
+            let at = range.start * h..range.end * h;
+            rows::norm_sums(&dy[at.clone()], &x[at], &stats.mean, &stats.rstd, sum, product);
+        }
+    });
+}
+
+/// dx = dy + BatchNorm's gradient, for which dx holds that of its output.
+fn finish_batch_norm<T: Real>(
+    coefficients: &BackwardCoefficients<T>,
+    p: &BlockParams<'_, T>,
+    l: usize,
+    x: &[T],
+    dy: &[T],
+    dx: &mut [T],
+) {
+    let h = p.d.len();
+    let dx = Disjoint::new(dx);
+    let mut scratch = vec![vec![]; par::workers()];
+    par::for_each(&mut scratch, SLOTS, |du: &mut Vec<T>, slot| {
+        for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
+            let at = range.start * h..range.end * h;
+            // SAFETY: the shares do not overlap.
+            let dx = unsafe { dx.part(at.start, at.len()) };
+            du.clear();
+            du.extend_from_slice(dx);
+            let counted = counted_rows(p.norm.counted(), &range, l);
+            coefficients.apply(du, &x[at.clone()], dx, counted);
+            rows::add(dx, &dy[at]);
+        }
+    });
+}
+
+/// The passes over the rows of a group of samples, on both sides of the convolution.
+struct RowPass<'a, T: Real> {
+    config: BlockConfig,
+    p: &'a BlockParams<'a, T>,
+    stats: &'a NormStats<T>,
+    weight: &'a [T],
+    weight_t: &'a [T],
+    first_sample: usize,
+    /// A batch norm behind the block.
+    post: Option<&'a BackwardCoefficients<T>>,
+}
+
+impl<T: Real> RowPass<'_, T> {
+    /// From dy to dv, the gradient of v; a post-norm block's dx gets the gradient of s.
+    fn before_conv(
+        &self,
+        [u, v, dy]: [&[T]; 3],
+        s: Option<&[T]>,
+        dx: &mut [T],
+        dv: &mut [T],
+        sums: &mut Sums<T>,
+        scratch: &mut [Scratch<T>],
+    ) {
+        let BlockConfig { l, h, prenorm, glu, .. } = self.config;
+        let o = self.config.outputs();
+        let (width, out_width) = (wide::<T>(h), wide::<T>(o));
+        let dx = Disjoint::new(dx);
+        let dv = Disjoint::new(dv);
+        let weight_sums = Disjoint::new(&mut sums.weight);
+        let bias_sums = Disjoint::new(&mut sums.bias);
+        let d_sums = Disjoint::new(&mut sums.d);
+        let beta_sums = Disjoint::new(&mut sums.norm.sum);
+        let gamma_sums = Disjoint::new(&mut sums.norm.product);
+        par::for_each(scratch, SLOTS, |scratch, slot| {
+            // SAFETY: here and below, there is one item per slot, and the shares of rows do not overlap.
+            let (weight_sum, bias_sum, d_sum, beta_sum, gamma_sum) = unsafe {
+                (
+                    weight_sums.part(slot * o * width, o * width),
+                    bias_sums.part(slot * out_width, out_width),
+                    d_sums.part(slot * h, h),
+                    beta_sums.part(slot * h, h),
+                    gamma_sums.part(slot * h, h),
+                )
+            };
+            for range in row_chunks(share(u.len() / h, SLOTS, slot), l) {
+                let at = range.start * h..range.end * h;
+                let count = range.len();
+                let all = self.first_sample * l + range.start..self.first_sample * l + range.end;
+                let sample = all.start / l;
+                let dy = &dy[at.clone()];
+                let ds = if let (false, Some(s)) = (prenorm, s) {
+                    let (s, dx) = (&s[at.clone()], unsafe { dx.part(at.start, at.len()) });
+                    match self.post {
+                        Some(post) => {
+                            post.apply(dy, s, dx, counted_rows(self.p.norm.counted(), &all, l));
+                        }
+                        None => {
+                            let (mean, rstd) =
+                                (&self.stats.mean[all.clone()], &self.stats.rstd[all]);
+                            let gamma = self.p.norm.gamma;
+                            rows::layer_norm_backward(
+                                dy, s, gamma, mean, rstd, dx, beta_sum, gamma_sum,
+                            );
+                        }
+                    }
+                    &*dx
+                } else {
+                    dy
+                };
+                let Scratch { g, slope, dg, z, dz, .. } = scratch;
+                let mask = mask_of(self.p, 0, sample, h);
+                rows::gelu_with_slope(&v[at.clone()], h, mask, g, slope, width);
+                let dz = &mut dz[..count * out_width];
+                rows::masked(ds, h, mask_of(self.p, 1, sample, h), dz, out_width);
+                if glu {
+                    let size = [count, out_width, h];
+                    let (a, b) = (&*g, self.weight_t);
+                    Product { size, a, a_strides: [width, 1], b, c: z, add: false }.run();
+                    let z = &z[..count * out_width];
+                    rows::gate_backward(z, dz, out_width, self.p.out_bias);
+                }
+                rows::column_sums(dz, out_width, bias_sum);
+                let size = [o, width, count];
+                let (a, b, c) = (&*dz, &*g, weight_sum as &mut [T]);
+                Product { size, a, a_strides: [1, out_width], b, c, add: true }.run();
+                let size = [count, width, o];
+                let (b, c) = (self.weight, &mut dg[..]);
+                Product { size, a, a_strides: [out_width, 1], b, c, add: false }.run();
+                let dv = unsafe { dv.part(at.start, at.len()) };
+                let dg = &dg[..count * width];
+                rows::through_gelu(dg, slope, width, &u[at], dv, d_sum);
+            }
+        });
+    }
+
+    /// Completes dx from the convolution's du. A batch norm before the block leaves dx = du, and the sums.
+    fn after_conv(
+        &self,
+        x: &[T],
+        dy: &[T],
+        du: &mut [T],
+        dv: &[T],
+        dx: &mut [T],
+        sums: &mut Sums<T>,
+    ) {
+        let BlockConfig { l, h, prenorm, .. } = self.config;
+        let d = self.p.d;
+        let du = Disjoint::new(du);
+        let dx = Disjoint::new(dx);
+        let beta_sums = Disjoint::new(&mut sums.norm.sum);
+        let gamma_sums = Disjoint::new(&mut sums.norm.product);
+        par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
+            // SAFETY: here and below, there is one item per slot, and the shares of rows do not overlap.
+            let (beta_sum, gamma_sum) =
+                unsafe { (beta_sums.part(slot * h, h), gamma_sums.part(slot * h, h)) };
+            for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
+                let at = range.start * h..range.end * h;
+                let all = self.first_sample * l + range.start..self.first_sample * l + range.end;
+                let (du, dx) =
+                    unsafe { (du.part(at.start, at.len()), dx.part(at.start, at.len())) };
+                let true_rows = counted_rows(self.p.lengths, &all, l);
+                let (x, dv, dy) = (&x[at.clone()], &dv[at.clone()], &dy[at]);
+                if !prenorm {
+                    let end = true_rows * h;
+                    rows::add_both(&mut dx[..end], &du[..end], d, &dv[..end]);
+                    continue;
+                }
+                rows::add_skip(du, d, dv);
+                du[true_rows * h..].fill(T::ZERO);
+                let gamma = self.p.norm.gamma;
+                let NormStats { mean, rstd, .. } = self.stats;
+                match self.p.norm.norm {
+                    Norm::Layer => {
+                        let (mean, rstd) = (&mean[all.clone()], &rstd[all]);
+                        rows::layer_norm_backward(
+                            du, x, gamma, mean, rstd, dx, beta_sum, gamma_sum,
+                        );
+                        rows::add(dx, dy);
+                    }
+                    _ => {
+                        rows::norm_sums(du, x, mean, rstd, beta_sum, gamma_sum);
+                        dx.copy_from_slice(du);
+                    }
+                }
+            }
+        });
+    }
+}

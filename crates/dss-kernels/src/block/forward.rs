@@ -1,0 +1,224 @@
+//! The block's forward pass.
+
+use super::norm::{Apply, BatchMoments, Moments, Norm, NormStats, counted_rows};
+use super::share::{SLOTS, row_chunks};
+use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, wide};
+use crate::error::{Result, check_len};
+use crate::par::{self, Disjoint, share};
+use crate::product::Product;
+use crate::real::Real;
+
+impl<T: Real> Block<T> {
+    /// y = block(x). x, y: `[B, L, H]`.
+    ///
+    /// `keep` gives what the backward needs; the moments come with [`Norm::BatchTrain`].
+    pub fn forward(
+        &mut self,
+        x: &[T],
+        p: &BlockParams<'_, T>,
+        y: &mut [T],
+        keep: bool,
+    ) -> Result<(Option<Saved<T>>, Option<BatchMoments>)> {
+        let op = "Block::forward";
+        check_len(op, "y", "that of x", x.len(), y.len())?;
+        self.load(op, x, p)?;
+        let BlockConfig { l, h, prenorm, .. } = self.config;
+        let batch_post = !prenorm && matches!(p.norm.norm, Norm::BatchTrain { .. });
+        let mut v_kept = keep.then(|| self.buffers.take(x.len()));
+        let mut s_kept = (!prenorm && keep || batch_post).then(|| self.buffers.take(x.len()));
+
+        let (mut stats, mut moments) = (NormStats::default(), None);
+        if prenorm || !batch_post {
+            (stats, moments) = p.norm.channel_stats(x, l);
+        }
+        let mut slots = vec![Moments::new(if batch_post { h } else { 0 }); SLOTS];
+        let size = self.group * l * h;
+        {
+            let apply = (!batch_post).then(|| Apply::new(&p.norm, &mut stats, x.len() / h));
+            for (group, (x, y)) in x.chunks(size).zip(y.chunks_mut(size)).enumerate() {
+                let at = group * size..group * size + x.len();
+                let first = group * self.group;
+                let u = match &apply {
+                    Some(apply) if prenorm => {
+                        normalise(x, first * l, apply, &mut self.u.as_mut_slice()[..x.len()]);
+                        mute_padding(p.lengths, first, l, h, self.u.as_mut_slice());
+                        &self.u.as_slice()[..x.len()]
+                    }
+                    _ if p.lengths.is_some() => {
+                        self.u.as_mut_slice()[..x.len()].copy_from_slice(x);
+                        mute_padding(p.lengths, first, l, h, self.u.as_mut_slice());
+                        &self.u.as_slice()[..x.len()]
+                    }
+                    _ => x,
+                };
+                let v = match &mut v_kept {
+                    Some(v) => &mut v.as_mut_slice()[at.clone()],
+                    None => &mut self.v.as_mut_slice()[..x.len()],
+                };
+                self.conv.filter_samples(u, v);
+                let s = s_kept.as_mut().map(|s| &mut s.as_mut_slice()[at]);
+                RowPass {
+                    config: self.config,
+                    p,
+                    weight_t: &self.weight_t,
+                    first_sample: first,
+                    apply: apply.as_ref(),
+                }
+                .run(x, u, v, s, y, &mut slots, &mut self.scratch);
+            }
+        }
+        if batch_post {
+            let all;
+            (stats, all) = Moments::finish(&slots, p.norm.eps);
+            moments = Some(all);
+            let s = s_kept.as_ref().expect("kept for a batch norm");
+            let apply = Apply::new(&p.norm, &mut stats, x.len() / h);
+            normalise(&s.as_slice()[..x.len()], 0, &apply, y);
+        }
+        let saved = match (v_kept, s_kept) {
+            (Some(v), s) => Some(Saved { v, s, stats }),
+            (None, s) => {
+                self.buffers.give(s);
+                None
+            }
+        };
+        Ok((saved, moments))
+    }
+}
+
+/// y = norm(x) of the rows from `first` on.
+pub(super) fn normalise<T: Real>(x: &[T], first: usize, apply: &Apply<'_, T>, y: &mut [T]) {
+    let h = apply.channels();
+    let y = Disjoint::new(y);
+    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
+        for range in row_chunks(share(x.len() / h, SLOTS, slot), usize::MAX) {
+            // SAFETY: the shares do not overlap.
+            let y = unsafe { y.part(range.start * h, range.len() * h) };
+            apply.rows(&x[range.start * h..range.end * h], first + range.start, y);
+        }
+    });
+}
+
+/// Zeros from each sample's length on. u: `[samples, L, H]` from sample `first` on.
+pub(super) fn mute_padding<T: Real>(
+    lengths: Option<&[usize]>,
+    first: usize,
+    l: usize,
+    h: usize,
+    u: &mut [T],
+) {
+    let Some(lengths) = lengths else { return };
+    for (u, &length) in u.chunks_exact_mut(l * h).zip(&lengths[first..]) {
+        u[length * h..].fill(T::ZERO);
+    }
+}
+
+/// From v to the block's output, row by row: GELU, projection, residual, norm.
+struct RowPass<'a, T: Real> {
+    config: BlockConfig,
+    p: &'a BlockParams<'a, T>,
+    weight_t: &'a [T],
+    first_sample: usize,
+    /// Absent when the norm needs the statistics of what is being made.
+    apply: Option<&'a Apply<'a, T>>,
+}
+
+impl<T: Real> RowPass<'_, T> {
+    #[allow(clippy::too_many_arguments)]
+    fn run(
+        &self,
+        x: &[T],
+        u: &[T],
+        v: &mut [T],
+        mut s: Option<&mut [T]>,
+        y: &mut [T],
+        slots: &mut [Moments],
+        scratch: &mut [Scratch<T>],
+    ) {
+        let BlockConfig { l, h, prenorm, .. } = self.config;
+        let v = Disjoint::new(v);
+        let y = Disjoint::new(y);
+        let s = s.as_mut().map(|s| Disjoint::new(s));
+        let slots = Disjoint::new(slots);
+        par::for_each(scratch, SLOTS, |scratch, slot| {
+            for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
+                let at = range.start * h..range.end * h;
+                // SAFETY: here and below, the shares of rows do not overlap, and there is one item per slot.
+                let v = unsafe { v.part(at.start, at.len()) };
+                let y = unsafe { y.part(at.start, at.len()) };
+                let sample = self.first_sample + range.start / l;
+                self.project(v, &u[at.clone()], sample, scratch);
+                let Scratch { z, s: local, mean, deviation, .. } = scratch;
+                let x = &x[at.clone()];
+                if prenorm {
+                    return_residual(self, z, sample, x, y);
+                    continue;
+                }
+                let s = match &s {
+                    Some(s) => unsafe { s.part(at.start, at.len()) },
+                    None => &mut local[..at.len()],
+                };
+                return_residual(self, z, sample, x, s);
+                match self.apply {
+                    Some(apply) => apply.rows(s, self.first_sample * l + range.start, y),
+                    None => {
+                        let before = self.first_sample * l;
+                        let rows = before + range.start..before + range.end;
+                        let counted = counted_rows(self.p.norm.counted(), &rows, l);
+                        let slot = &mut unsafe { slots.part(slot, 1) }[0];
+                        slot.add(&s[..counted * h], mean, deviation);
+                    }
+                }
+            }
+        });
+    }
+
+    /// z = Out·drop(GELU(v + D·u)), without the bias; v is completed.
+    fn project(&self, v: &mut [T], u: &[T], sample: usize, scratch: &mut Scratch<T>) {
+        let BlockConfig { h, .. } = self.config;
+        let Scratch { g, z, .. } = scratch;
+        let (width, out_width) = (wide::<T>(h), wide::<T>(self.config.outputs()));
+        let count = v.len() / h;
+        let mask = mask_of(self.p, 0, sample, h);
+        rows::gelu(v, u, self.p.d, mask, g, width);
+        Product {
+            size: [count, out_width, h],
+            a: g,
+            a_strides: [width, 1],
+            b: self.weight_t,
+            c: z,
+            add: false,
+        }
+        .run();
+    }
+}
+
+/// out = x + drop(z + bias), or with the gate.
+fn return_residual<T: Real>(
+    pass: &RowPass<'_, T>,
+    z: &mut [T],
+    sample: usize,
+    x: &[T],
+    out: &mut [T],
+) {
+    let BlockConfig { h, glu, .. } = pass.config;
+    let out_width = wide::<T>(pass.config.outputs());
+    let z = &mut z[..x.len() / h * out_width];
+    let mask = mask_of(pass.p, 1, sample, h);
+    if glu {
+        rows::gate(z, out_width, pass.p.out_bias);
+        rows::residual(z, out_width, None, mask, x, out, h);
+    } else {
+        rows::residual(z, out_width, Some(pass.p.out_bias), mask, x, out, h);
+    }
+}
+
+/// A sample's row of dropout mask `which`.
+pub(super) fn mask_of<'a, T>(
+    p: &BlockParams<'a, T>,
+    which: usize,
+    sample: usize,
+    h: usize,
+) -> Option<&'a [T]> {
+    p.masks.map(|masks| &masks[which][sample * h..][..h])
+}

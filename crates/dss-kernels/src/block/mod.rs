@@ -1,0 +1,236 @@
+//! One whole block of the stack (§3.2) over `[B, L, H]`, forward and backward.
+//!
+//! f(u) = drop₂(Out(drop₁(GELU(K * u + D·u)))), then x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm). Out is
+//! H×H, or 2H×H with a gate a·σ(b).
+//!
+//! A few samples at a time go through all steps, so that their activations stay in the cache. Between forward and
+//! backward only v = K * u + D·u is kept, and the sum s = x + f(x) of a post-norm block; the rest is made again.
+
+mod backward;
+mod buffers;
+mod forward;
+mod norm;
+mod pool;
+mod rows;
+mod share;
+
+use crate::conv::Conv;
+use crate::error::{Error, Result, check_len};
+use crate::lines::Lines;
+use crate::par;
+use crate::real::Real;
+use share::CHUNK;
+use std::sync::Arc;
+
+pub use backward::BlockGrads;
+pub use buffers::Buffers;
+pub use norm::{BatchMoments, Norm, NormParams, NormStats, norm_backward, norm_forward};
+pub use pool::{Pool, pool_backward, pool_forward};
+
+/// Elements of activations that go through a block together: about what two cores hold in their caches.
+const GROUP: usize = 1 << 20;
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlockConfig {
+    /// L
+    pub l: usize,
+    /// H
+    pub h: usize,
+    /// x + f(norm(x)) instead of norm(x + f(x)).
+    pub prenorm: bool,
+    /// The projection has 2H outputs (a, b) and gives a·σ(b).
+    pub glu: bool,
+    /// The kernel has an anti-causal half.
+    pub bidirectional: bool,
+}
+
+impl BlockConfig {
+    /// Outputs of the projection: H or 2H.
+    pub fn outputs(&self) -> usize {
+        if self.glu { 2 * self.h } else { self.h }
+    }
+}
+
+/// What a block computes with.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockParams<'a, T> {
+    /// K: `[H, taps]`, bidirectional `[2, H, taps]`; 1 ≤ taps ≤ L.
+    pub k: &'a [T],
+    /// D: `[H]`
+    pub d: &'a [T],
+    /// `[O, H]`, O = H or 2H.
+    pub out_weight: &'a [T],
+    /// `[O]`
+    pub out_bias: &'a [T],
+    /// The norm.
+    pub norm: NormParams<'a, T>,
+    /// Dropout masks of 0 and 1/(1 − p), `[B, H]` each: after GELU, and before the residual.
+    pub masks: Option<[&'a [T]; 2]>,
+    /// Per sample, where its padding begins: the layer's input is zero from there on.
+    pub lengths: Option<&'a [usize]>,
+}
+
+/// What the backward needs of a forward call.
+pub struct Saved<T: Real> {
+    /// K * u + D·u: `[B, L, H]`
+    v: Lines<T>,
+    /// x + f(x) of a post-norm block: `[B, L, H]`
+    s: Option<Lines<T>>,
+    stats: NormStats<T>,
+}
+
+impl<T: Real> std::fmt::Debug for Saved<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Saved").finish_non_exhaustive()
+    }
+}
+
+/// Buffers of one worker.
+struct Scratch<T> {
+    /// `[CHUNK, H]`, rows widened to whole cache lines.
+    g: Vec<T>,
+    slope: Vec<T>,
+    dg: Vec<T>,
+    /// `[CHUNK, O]`, likewise.
+    z: Vec<T>,
+    dz: Vec<T>,
+    /// `[CHUNK, H]`
+    s: Vec<T>,
+    /// `[H]` each.
+    mean: Vec<T>,
+    deviation: Vec<T>,
+}
+
+/// Plan and buffers of a block.
+///
+/// ```
+/// use dss_kernels::block::{Block, BlockConfig, BlockParams, Norm, NormParams};
+/// let config = BlockConfig { l: 4, h: 1, prenorm: true, glu: false, bidirectional: false };
+/// let mut block = Block::<f64>::new(config)?;
+/// let norm = NormParams { gamma: &[1.0], beta: &[0.0], eps: 1e-5, norm: Norm::Layer };
+/// let params = BlockParams {
+///     k: &[1.0, 0.5, 0.25, 0.125],
+///     d: &[0.0],
+///     out_weight: &[1.0],
+///     out_bias: &[3.0],
+///     norm,
+///     masks: None,
+///     lengths: None,
+/// };
+/// let (x, mut y) = ([1.0, 2.0, 3.0, 4.0], [0.0; 4]);
+/// block.forward(&x, &params, &mut y, false)?;
+/// // One channel is its own mean: the norm gives zeros, and the block x + bias.
+/// assert_eq!(y, [4.0, 5.0, 6.0, 7.0]);
+/// # Ok::<(), dss_kernels::Error>(())
+/// ```
+pub struct Block<T: Real> {
+    config: BlockConfig,
+    /// Samples that are processed together: a function of the sizes, not of the threads.
+    group: usize,
+    conv: Conv<T>,
+    /// `[group, L, H]` each.
+    u: Lines<T>,
+    v: Lines<T>,
+    du: Lines<T>,
+    scratch: Vec<Scratch<T>>,
+    /// Out's weight, transposed `[H, O]` and as it is `[O, H]`, with rows of whole cache lines.
+    weight_t: Vec<T>,
+    weight: Vec<T>,
+    /// For what is kept between forward and backward.
+    buffers: Arc<Buffers<T>>,
+}
+
+impl<T: Real> Block<T> {
+    /// A plan for a block over any number of samples.
+    pub fn new(config: BlockConfig) -> Result<Self> {
+        Self::with_buffers(config, Arc::default())
+    }
+
+    /// As [`Block::new`], with buffers that other plans use as well.
+    pub fn with_buffers(config: BlockConfig, buffers: Arc<Buffers<T>>) -> Result<Self> {
+        let BlockConfig { l, h, .. } = config;
+        let group = (GROUP / l.saturating_mul(h).max(1)).max(1);
+        let conv = Conv::new(group, l, h)?;
+        let (width, out_width) = (wide::<T>(h), wide::<T>(config.outputs()));
+        let scratch = (0..par::workers()).map(|_| Scratch {
+            g: vec![T::ZERO; CHUNK * width],
+            slope: vec![T::ZERO; CHUNK * width],
+            dg: vec![T::ZERO; CHUNK * width],
+            z: vec![T::ZERO; CHUNK * out_width],
+            dz: vec![T::ZERO; CHUNK * out_width],
+            s: vec![T::ZERO; CHUNK * h],
+            mean: vec![T::ZERO; h],
+            deviation: vec![T::ZERO; h],
+        });
+        let lines = (group * l * h).div_ceil(T::LINE);
+        Ok(Self {
+            config,
+            group,
+            conv,
+            u: Lines::new(lines),
+            v: Lines::new(lines),
+            du: Lines::new(lines),
+            scratch: scratch.collect(),
+            weight_t: vec![T::ZERO; h * out_width],
+            weight: vec![T::ZERO; config.outputs() * width],
+            buffers,
+        })
+    }
+
+    /// What it was made for.
+    pub fn config(&self) -> BlockConfig {
+        self.config
+    }
+
+    /// Checks the sizes of a call and takes its weights. Gives B.
+    fn load(&mut self, op: &'static str, x: &[T], p: &BlockParams<'_, T>) -> Result<usize> {
+        let BlockConfig { l, h, bidirectional, .. } = self.config;
+        let o = self.config.outputs();
+        let b = (x.len() / (l * h)).max(1);
+        check_len(op, "x", "[B, L, H]", b * l * h, x.len())?;
+        check_len(op, "d", "[H]", h, p.d.len())?;
+        check_len(op, "out_weight", "[O, H]", o * h, p.out_weight.len())?;
+        check_len(op, "out_bias", "[O]", o, p.out_bias.len())?;
+        check_len(op, "gamma", "[H]", h, p.norm.gamma.len())?;
+        check_len(op, "beta", "[H]", h, p.norm.beta.len())?;
+        if let Norm::BatchEval { mean, var } = p.norm.norm {
+            check_len(op, "mean", "[H]", h, mean.len())?;
+            check_len(op, "var", "[H]", h, var.len())?;
+        }
+        for mask in p.masks.iter().flatten() {
+            check_len(op, "mask", "[B, H]", b * h, mask.len())?;
+        }
+        for lengths in [p.lengths, p.norm.counted()].into_iter().flatten() {
+            check_len(op, "lengths", "[B]", b, lengths.len())?;
+            if let Some(&length) = lengths.iter().find(|&&length| length > l) {
+                let what = format!("a length is {length}, more than L = {l}");
+                return Err(Error::Invalid { op, what });
+            }
+        }
+        if bidirectional {
+            self.conv.set_kernel_bidirectional(p.k)?;
+        } else {
+            self.conv.set_kernel(p.k)?;
+        }
+        let (width, out_width) = (wide::<T>(h), wide::<T>(o));
+        for (j, row) in p.out_weight.chunks_exact(h).enumerate() {
+            self.weight[j * width..][..h].copy_from_slice(row);
+            for (i, &w) in row.iter().enumerate() {
+                self.weight_t[i * out_width + j] = w;
+            }
+        }
+        Ok(b)
+    }
+
+    /// Takes the buffers of a forward call whose backward is done or not wanted.
+    pub fn recycle(&self, saved: Saved<T>) {
+        let Saved { v, s, .. } = saved;
+        self.buffers.give([Some(v), s].into_iter().flatten());
+    }
+}
+
+/// n rounded up to whole cache lines.
+fn wide<T: Real>(n: usize) -> usize {
+    n.next_multiple_of(T::LINE)
+}

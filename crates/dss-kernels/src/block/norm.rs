@@ -1,0 +1,388 @@
+//! LayerNorm and BatchNorm over `[rows, H]`, rows = B·L, and their backward.
+//!
+//! Both are y = γ·x̂ + β with x̂ = (x − mean)·rstd: LayerNorm has a mean and an rstd per row, BatchNorm per channel.
+
+use super::rows;
+use super::share::{SLOTS, row_chunks};
+use crate::par::{self, Disjoint, share};
+use crate::real::Real;
+
+/// How a norm works in one call.
+#[derive(Debug, Clone, Copy)]
+pub enum Norm<'a, T> {
+    /// Each row by its own mean and variance.
+    Layer,
+    /// Each channel by its mean and variance over the batch.
+    BatchTrain {
+        /// Per sample, how many positions count in the statistics; `None`: all of them.
+        counted: Option<&'a [usize]>,
+    },
+    /// Each channel by given statistics.
+    BatchEval {
+        /// `[H]`
+        mean: &'a [T],
+        /// `[H]`
+        var: &'a [T],
+    },
+}
+
+/// Gain, offset and ε of a norm, and how it works in this call.
+#[derive(Debug, Clone, Copy)]
+pub struct NormParams<'a, T> {
+    /// γ: `[H]`
+    pub gamma: &'a [T],
+    /// β: `[H]`
+    pub beta: &'a [T],
+    /// ε
+    pub eps: f64,
+    /// Which statistics.
+    pub norm: Norm<'a, T>,
+}
+
+/// Mean and unbiased variance of a batch, per channel.
+#[derive(Debug, Clone)]
+pub struct BatchMoments {
+    /// `[H]`
+    pub mean: Vec<f64>,
+    /// `[H]`, divided by the count less one.
+    pub var: Vec<f64>,
+}
+
+/// What x̂ was made with: per row (LayerNorm) or per channel (BatchNorm).
+#[derive(Debug, Clone, Default)]
+pub struct NormStats<T> {
+    pub(super) mean: Vec<T>,
+    pub(super) rstd: Vec<T>,
+    /// Rows that the statistics were made of; 0 when they were given.
+    pub(super) count: usize,
+}
+
+/// Running mean and sum of squared deviations of one slot's rows.
+#[derive(Clone, Default)]
+pub(super) struct Moments {
+    count: f64,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+}
+
+impl Moments {
+    pub(super) fn new(h: usize) -> Self {
+        Self { count: 0.0, mean: vec![0.0; h], deviation: vec![0.0; h] }
+    }
+
+    /// The union of two sets of rows (Chan's update).
+    fn merge(&mut self, count: f64, mean: impl Iterator<Item = (f64, f64)>) {
+        if count == 0.0 {
+            return;
+        }
+        let total = self.count + count;
+        let ours = self.mean.iter_mut().zip(&mut self.deviation);
+        for ((mean, deviation), (other_mean, other_deviation)) in ours.zip(mean) {
+            let gap = other_mean - *mean;
+            *mean += gap * count / total;
+            *deviation += other_deviation + gap * gap * self.count * count / total;
+        }
+        self.count = total;
+    }
+
+    /// Adds the rows of x, `[rows, H]`; the other two are scratch, `[H]`.
+    pub(super) fn add<T: Real>(&mut self, x: &[T], mean: &mut [T], deviation: &mut [T]) {
+        if x.is_empty() {
+            return;
+        }
+        rows::moments(x, mean, deviation);
+        let both = mean.iter().zip(deviation.iter()).map(|(m, d)| (m.to_f64(), d.to_f64()));
+        self.merge((x.len() / mean.len()) as f64, both);
+    }
+
+    /// Of all slots, in their order.
+    pub(super) fn finish<T: Real>(slots: &[Self], eps: f64) -> (NormStats<T>, BatchMoments) {
+        let h = slots[0].mean.len();
+        let mut all = Self::new(h);
+        for slot in slots {
+            all.merge(slot.count, slot.mean.iter().copied().zip(slot.deviation.iter().copied()));
+        }
+        let count = all.count.max(1.0);
+        let rstd = |d: &f64| T::from_f64(1.0 / (d / count + eps).sqrt());
+        let stats = NormStats {
+            mean: all.mean.iter().map(|&m| T::from_f64(m)).collect(),
+            rstd: all.deviation.iter().map(rstd).collect(),
+            count: all.count as usize,
+        };
+        let var = all.deviation.iter().map(|d| d / (count - 1.0).max(1.0)).collect();
+        (stats, BatchMoments { mean: all.mean, var })
+    }
+}
+
+/// How many of the rows `range` of a sample of length l count.
+pub(super) fn counted_rows(
+    counted: Option<&[usize]>,
+    range: &std::ops::Range<usize>,
+    l: usize,
+) -> usize {
+    let Some(counted) = counted else { return range.len() };
+    let (sample, t) = (range.start / l, range.start % l);
+    counted[sample].saturating_sub(t).min(range.len())
+}
+
+impl<T: Real> NormParams<'_, T> {
+    /// Per sample, how many positions count in the statistics; `None`: all.
+    pub(super) fn counted(&self) -> Option<&[usize]> {
+        match self.norm {
+            Norm::BatchTrain { counted } => counted,
+            _ => None,
+        }
+    }
+
+    /// Statistics of the channels: of the batch x, or the given ones; none for LayerNorm.
+    pub(super) fn channel_stats(&self, x: &[T], l: usize) -> (NormStats<T>, Option<BatchMoments>) {
+        match self.norm {
+            Norm::Layer => (NormStats::default(), None),
+            Norm::BatchEval { mean, var } => {
+                let rstd = |v: &T| T::from_f64(1.0 / (v.to_f64() + self.eps).sqrt());
+                let rstd = var.iter().map(rstd).collect();
+                (NormStats { mean: mean.to_vec(), rstd, count: 0 }, None)
+            }
+            Norm::BatchTrain { counted } => {
+                let h = self.gamma.len();
+                let mut slots = vec![Moments::new(h); SLOTS];
+                let shared = Disjoint::new(&mut slots);
+                let mut workers = vec![(vec![T::ZERO; h], vec![T::ZERO; h]); par::workers()];
+                par::for_each(&mut workers, SLOTS, |(mean, deviation), slot| {
+                    // SAFETY: one item per slot.
+                    let moments = &mut unsafe { shared.part(slot, 1) }[0];
+                    for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
+                        let rows = counted_rows(counted, &range, l);
+                        moments.add(&x[range.start * h..][..rows * h], mean, deviation);
+                    }
+                });
+                let (stats, moments) = Moments::finish(&slots, self.eps);
+                (stats, Some(moments))
+            }
+        }
+    }
+
+    /// BatchNorm as one multiplication and one addition per channel.
+    pub(super) fn scale_and_shift(&self, stats: &NormStats<T>) -> (Vec<T>, Vec<T>) {
+        let both = self.gamma.iter().zip(self.beta).zip(stats.mean.iter().zip(&stats.rstd));
+        both.map(|((&gamma, &beta), (&mean, &rstd))| {
+            let scale = gamma.to_f64() * rstd.to_f64();
+            (T::from_f64(scale), T::from_f64(beta.to_f64() - scale * mean.to_f64()))
+        })
+        .unzip()
+    }
+
+    /// Per channel, a, b and c of dx = a·dy + b·x + c, for rows that count and for those that do not.
+    pub(super) fn backward_coefficients(
+        &self,
+        stats: &NormStats<T>,
+        sum: &[f64],
+        product: &[f64],
+    ) -> BackwardCoefficients<T> {
+        let h = self.gamma.len();
+        let mut out = BackwardCoefficients {
+            a: vec![T::ZERO; h],
+            b: vec![T::ZERO; h],
+            c: vec![T::ZERO; h],
+            zero: vec![T::ZERO; h],
+        };
+        for i in 0..h {
+            let (mean, rstd) = (stats.mean[i].to_f64(), stats.rstd[i].to_f64());
+            let a = self.gamma[i].to_f64() * rstd;
+            out.a[i] = T::from_f64(a);
+            if stats.count > 0 {
+                // dx = a·(dy − Σdy/n − x̂·Σdy·x̂/n)
+                let n = stats.count as f64;
+                let b = -a * rstd * product[i] / n;
+                out.b[i] = T::from_f64(b);
+                out.c[i] = T::from_f64(-a * sum[i] / n - b * mean);
+            }
+        }
+        out
+    }
+}
+
+/// See [`NormParams::backward_coefficients`].
+pub(super) struct BackwardCoefficients<T> {
+    a: Vec<T>,
+    b: Vec<T>,
+    c: Vec<T>,
+    zero: Vec<T>,
+}
+
+impl<T: Real> BackwardCoefficients<T> {
+    /// dx of some rows of one sample, of which the first `counted` count.
+    pub(super) fn apply(&self, dy: &[T], x: &[T], dx: &mut [T], counted: usize) {
+        let Self { a, b, c, zero } = self;
+        let split = counted * a.len();
+        rows::batch_norm_backward(&dy[..split], &x[..split], a, b, c, &mut dx[..split]);
+        rows::batch_norm_backward(&dy[split..], &x[split..], a, zero, zero, &mut dx[split..]);
+    }
+}
+
+/// Σ dy and Σ dy·x̂ per channel, gathered by slots.
+pub(super) struct ChannelSums<T> {
+    pub(super) sum: Vec<T>,
+    pub(super) product: Vec<T>,
+}
+
+impl<T: Real> ChannelSums<T> {
+    pub(super) fn new(h: usize) -> Self {
+        Self { sum: vec![T::ZERO; SLOTS * h], product: vec![T::ZERO; SLOTS * h] }
+    }
+
+    /// The sums over all slots, in their order.
+    pub(super) fn finish(&self, h: usize) -> (Vec<f64>, Vec<f64>) {
+        (sum_slots(&self.sum, h), sum_slots(&self.product, h))
+    }
+}
+
+/// Σ over the slots of `[SLOTS, n]`, in their order.
+pub(super) fn sum_slots<T: Real>(slots: &[T], n: usize) -> Vec<f64> {
+    let mut out = vec![0.0; n];
+    for slot in slots.chunks_exact(n) {
+        for (out, x) in out.iter_mut().zip(slot) {
+            *out += x.to_f64();
+        }
+    }
+    out
+}
+
+/// A norm alone: y = norm(x) over `[B, L, H]`.
+///
+/// Returns what the backward needs, and the batch's moments when they were made ([`Norm::BatchTrain`]).
+///
+/// # Panics
+/// If x and y differ in size, or are not whole samples.
+pub fn norm_forward<T: Real>(
+    x: &[T],
+    l: usize,
+    params: &NormParams<'_, T>,
+    y: &mut [T],
+) -> (NormStats<T>, Option<BatchMoments>) {
+    let h = params.gamma.len();
+    assert!(x.len() == y.len() && x.len().is_multiple_of(l * h));
+    let rows = x.len() / h;
+    let (mut stats, moments) = params.channel_stats(x, l);
+    let apply = Apply::new(params, &mut stats, rows);
+    let y = Disjoint::new(y);
+    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
+        for range in row_chunks(share(rows, SLOTS, slot), l) {
+            // SAFETY: the shares do not overlap.
+            let y = unsafe { y.part(range.start * h, range.len() * h) };
+            apply.rows(&x[range.start * h..range.end * h], range.start, y);
+        }
+    });
+    drop(apply);
+    (stats, moments)
+}
+
+/// The forward pass of a norm, row by row.
+pub(super) struct Apply<'a, T: Real> {
+    params: &'a NormParams<'a, T>,
+    scale: Vec<T>,
+    shift: Vec<T>,
+    /// Where LayerNorm keeps the mean and rstd of each row.
+    kept: Option<(Disjoint<'a, T>, Disjoint<'a, T>)>,
+}
+
+impl<'a, T: Real> Apply<'a, T> {
+    /// `stats` hold the channels' statistics, or get those of LayerNorm's rows.
+    pub(super) fn new(
+        params: &'a NormParams<'a, T>,
+        stats: &'a mut NormStats<T>,
+        rows: usize,
+    ) -> Self {
+        if let Norm::Layer = params.norm {
+            stats.mean.resize(rows, T::ZERO);
+            stats.rstd.resize(rows, T::ZERO);
+            let kept = (Disjoint::new(&mut stats.mean), Disjoint::new(&mut stats.rstd));
+            return Self { params, scale: vec![], shift: vec![], kept: Some(kept) };
+        }
+        let (scale, shift) = params.scale_and_shift(stats);
+        Self { params, scale, shift, kept: None }
+    }
+
+    /// H
+    pub(super) fn channels(&self) -> usize {
+        self.params.gamma.len()
+    }
+
+    /// Rows from `first` on. A row may be given to one worker at a time.
+    pub(super) fn rows(&self, x: &[T], first: usize, y: &mut [T]) {
+        let NormParams { gamma, beta, eps, .. } = *self.params;
+        match &self.kept {
+            Some((mean, rstd)) => {
+                let count = x.len() / gamma.len();
+                // SAFETY: the caller gives each row to one worker.
+                let (mean, rstd) = unsafe { (mean.part(first, count), rstd.part(first, count)) };
+                rows::layer_norm(x, gamma, beta, eps, y, mean, rstd);
+            }
+            None => rows::affine(x, &self.scale, &self.shift, y),
+        }
+    }
+}
+
+/// The backward of [`norm_forward`]: writes dx; gives the gradients of γ and β.
+///
+/// # Panics
+/// If the slices differ in size, or are not whole samples.
+pub fn norm_backward<T: Real>(
+    x: &[T],
+    l: usize,
+    params: &NormParams<'_, T>,
+    stats: &NormStats<T>,
+    dy: &[T],
+    dx: &mut [T],
+) -> (Vec<T>, Vec<T>) {
+    let h = params.gamma.len();
+    assert!(x.len() == dy.len() && x.len() == dx.len() && x.len().is_multiple_of(l * h));
+    let mut sums = ChannelSums::new(h);
+    let dx = Disjoint::new(dx);
+    let workers = &mut vec![(); par::workers()];
+    {
+        let sum = Disjoint::new(&mut sums.sum);
+        let product = Disjoint::new(&mut sums.product);
+        par::for_each(workers, SLOTS, |(), slot| {
+            // SAFETY: one item per slot, and the rows of the shares do not overlap.
+            let (sum, product) = unsafe { (sum.part(slot * h, h), product.part(slot * h, h)) };
+            for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
+                let at = range.start * h..range.end * h;
+                let (x, dy) = (&x[at.clone()], &dy[at.clone()]);
+                match params.norm {
+                    Norm::Layer => {
+                        // SAFETY: as above.
+                        let dx = unsafe { dx.part(at.start, at.len()) };
+                        let (mean, rstd) = (&stats.mean[range.clone()], &stats.rstd[range]);
+                        rows::layer_norm_backward(
+                            dy,
+                            x,
+                            params.gamma,
+                            mean,
+                            rstd,
+                            dx,
+                            sum,
+                            product,
+                        );
+                    }
+                    _ => rows::norm_sums(dy, x, &stats.mean, &stats.rstd, sum, product),
+                }
+            }
+        });
+    }
+    let (sum, product) = sums.finish(h);
+    if !matches!(params.norm, Norm::Layer) {
+        let coefficients = params.backward_coefficients(stats, &sum, &product);
+        par::for_each(workers, SLOTS, |(), slot| {
+            for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
+                let at = range.start * h..range.end * h;
+                // SAFETY: the shares do not overlap.
+                let dx = unsafe { dx.part(at.start, at.len()) };
+                let count = counted_rows(params.counted(), &range, l);
+                coefficients.apply(&dy[at.clone()], &x[at], dx, count);
+            }
+        });
+    }
+    let round = |x: Vec<f64>| x.into_iter().map(T::from_f64).collect();
+    (round(product), round(sum))
+}

@@ -1,0 +1,344 @@
+//! The passes over rows of channels between the matrix products and the convolution.
+//!
+//! Every function takes a few whole rows, `[rows, H]`, and is compiled for the machine's widest instruction set.
+
+use crate::real::{Real, dispatch};
+use pulp::{Simd, WithSimd};
+
+/// A function whose plain loops are compiled once per instruction set, the right one being chosen at run time.
+macro_rules! simd {
+    ($(#[$doc:meta])* fn $name:ident<T>($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        pub(super) fn $name<'a, T: Real>($($arg: $ty),*) {
+            struct Pass<'a, T: Real> {
+                $($arg: $ty,)*
+                marker: std::marker::PhantomData<&'a T>,
+            }
+            impl<'a, T: Real> WithSimd for Pass<'a, T> {
+                type Output = ();
+                #[inline(always)]
+                fn with_simd<S: Simd>(self, _: S) {
+                    let Self { $($arg,)* .. } = self;
+                    $body
+                }
+            }
+            dispatch(Pass { $($arg,)* marker: std::marker::PhantomData });
+        }
+    };
+}
+
+simd! {
+    /// v += D·u; g = GELU(v)·mask. v, u: `[rows, H]`; g: `[rows, width]`.
+    fn gelu<T>(
+        v: &'a mut [T], u: &'a [T], d: &'a [T], mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
+    ) {
+        let h = d.len();
+        let rows = v.chunks_exact_mut(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width));
+        for ((v, u), g) in rows {
+            for (((v, &u), &d), g) in v.iter_mut().zip(u).zip(d).zip(g.iter_mut()) {
+                *v += d * u;
+                *g = *v * v.normal().0;
+            }
+            if let Some(mask) = mask {
+                for (g, &mask) in g.iter_mut().zip(mask) {
+                    *g = *g * mask;
+                }
+            }
+        }
+    }
+}
+
+simd! {
+    /// g = GELU(v)·mask and slope = GELU'(v)·mask. v: `[rows, H]`; g, slope: `[rows, width]`.
+    fn gelu_with_slope<T>(
+        v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], slope: &'a mut [T], width: usize,
+    ) {
+        let rows = v.chunks_exact(h).zip(g.chunks_exact_mut(width)).zip(slope.chunks_exact_mut(width));
+        for ((v, g), slope) in rows {
+            for ((&v, g), slope) in v.iter().zip(g.iter_mut()).zip(slope.iter_mut()) {
+                let (cdf, pdf) = v.normal();
+                *g = v * cdf;
+                *slope = cdf + v * pdf;
+            }
+            if let Some(mask) = mask {
+                for ((g, slope), &mask) in g.iter_mut().zip(slope.iter_mut()).zip(mask) {
+                    *g = *g * mask;
+                    *slope = *slope * mask;
+                }
+            }
+        }
+    }
+}
+
+simd! {
+    /// s = x + mask·(z + bias). x, s: `[rows, H]`; z: `[rows, width]`.
+    fn residual<T>(
+        z: &'a mut [T], width: usize, bias: Option<&'a [T]>, mask: Option<&'a [T]>,
+        x: &'a [T], s: &'a mut [T], h: usize,
+    ) {
+        let rows = z.chunks_exact_mut(width).zip(x.chunks_exact(h)).zip(s.chunks_exact_mut(h));
+        for ((z, x), s) in rows {
+            if let Some(bias) = bias {
+                for (z, &bias) in z.iter_mut().zip(bias) {
+                    *z += bias;
+                }
+            }
+            if let Some(mask) = mask {
+                for (z, &mask) in z.iter_mut().zip(mask) {
+                    *z = *z * mask;
+                }
+            }
+            for ((&z, &x), s) in z.iter().zip(x).zip(s.iter_mut()) {
+                *s = x + z;
+            }
+        }
+    }
+}
+
+simd! {
+    /// The gated unit: z = (a, b) becomes (a + bias_a)·σ(b + bias_b) in its first half. z: `[rows, width]`, bias: `[2H]`.
+    fn gate<T>(z: &'a mut [T], width: usize, bias: &'a [T]) {
+        let h = bias.len() / 2;
+        for z in z.chunks_exact_mut(width) {
+            let (a, b) = z[..2 * h].split_at_mut(h);
+            let (bias_a, bias_b) = bias.split_at(h);
+            for (((a, &b), &bias_a), &bias_b) in a.iter_mut().zip(b.iter()).zip(bias_a).zip(bias_b) {
+                *a = (*a + bias_a) * (b + bias_b).sigmoid();
+            }
+        }
+    }
+}
+
+simd! {
+    /// dz = mask·ds. ds: `[rows, H]`; dz: `[rows, width]`.
+    fn masked<T>(ds: &'a [T], h: usize, mask: Option<&'a [T]>, dz: &'a mut [T], width: usize) {
+        for (ds, dz) in ds.chunks_exact(h).zip(dz.chunks_exact_mut(width)) {
+            match mask {
+                None => dz[..h].copy_from_slice(ds),
+                Some(mask) => {
+                    for ((dz, &ds), &mask) in dz.iter_mut().zip(ds).zip(mask) {
+                        *dz = ds * mask;
+                    }
+                }
+            }
+        }
+    }
+}
+
+simd! {
+    /// The gated unit's backward. dz holds the gradient of its output in the first half and that of (a, b) afterwards;
+    /// z: (a, b) without their bias. Both `[rows, width]`; bias: `[2H]`.
+    fn gate_backward<T>(z: &'a [T], dz: &'a mut [T], width: usize, bias: &'a [T]) {
+        let h = bias.len() / 2;
+        let (bias_a, bias_b) = bias.split_at(h);
+        for (z, dz) in z.chunks_exact(width).zip(dz.chunks_exact_mut(width)) {
+            let (a, b) = z[..2 * h].split_at(h);
+            let (da, db) = dz[..2 * h].split_at_mut(h);
+            let bias = bias_a.iter().zip(bias_b);
+            for ((((&a, &b), da), db), (&bias_a, &bias_b)) in a.iter().zip(b).zip(da).zip(db).zip(bias) {
+                let gate = (b + bias_b).sigmoid();
+                *db = *da * (a + bias_a) * (gate - gate * gate);
+                *da = *da * gate;
+            }
+        }
+    }
+}
+
+simd! {
+    /// sum += Σ over the rows. rows: `[rows, width]`.
+    fn column_sums<T>(rows: &'a [T], width: usize, sum: &'a mut [T]) {
+        for row in rows.chunks_exact(width) {
+            for (sum, &x) in sum.iter_mut().zip(row) {
+                *sum += x;
+            }
+        }
+    }
+}
+
+simd! {
+    /// dv = dg·slope; dd += Σ dv·u. dg, slope: `[rows, width]`; u, dv: `[rows, H]`.
+    fn through_gelu<T>(
+        dg: &'a [T], slope: &'a [T], width: usize, u: &'a [T], dv: &'a mut [T], dd: &'a mut [T],
+    ) {
+        let h = dd.len();
+        let rows = dg.chunks_exact(width).zip(slope.chunks_exact(width));
+        for ((dg, slope), (u, dv)) in rows.zip(u.chunks_exact(h).zip(dv.chunks_exact_mut(h))) {
+            let outputs = dv.iter_mut().zip(dd.iter_mut());
+            for (((&dg, &slope), &u), (dv, dd)) in dg.iter().zip(slope).zip(u).zip(outputs) {
+                *dv = dg * slope;
+                *dd += *dv * u;
+            }
+        }
+    }
+}
+
+simd! {
+    /// out += D·dv. out, dv: `[rows, H]`.
+    fn add_skip<T>(out: &'a mut [T], d: &'a [T], dv: &'a [T]) {
+        let h = d.len();
+        for (out, dv) in out.chunks_exact_mut(h).zip(dv.chunks_exact(h)) {
+            for ((out, &d), &dv) in out.iter_mut().zip(d).zip(dv) {
+                *out += d * dv;
+            }
+        }
+    }
+}
+
+simd! {
+    /// out += du + D·dv. All `[rows, H]`.
+    fn add_both<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) {
+        let h = d.len();
+        let rows = out.chunks_exact_mut(h).zip(du.chunks_exact(h)).zip(dv.chunks_exact(h));
+        for ((out, du), dv) in rows {
+            for (((out, &du), &d), &dv) in out.iter_mut().zip(du).zip(d).zip(dv) {
+                *out += du + d * dv;
+            }
+        }
+    }
+}
+
+simd! {
+    /// y = scale·x + shift per channel. x, y: `[rows, H]`.
+    fn affine<T>(x: &'a [T], scale: &'a [T], shift: &'a [T], y: &'a mut [T]) {
+        let h = scale.len();
+        for (x, y) in x.chunks_exact(h).zip(y.chunks_exact_mut(h)) {
+            for (((&x, y), &scale), &shift) in x.iter().zip(y.iter_mut()).zip(scale).zip(shift) {
+                *y = x * scale + shift;
+            }
+        }
+    }
+}
+
+simd! {
+    /// Mean and sum of squared deviations per channel. x: `[rows, H]`; mean, deviation: `[H]`.
+    fn moments<T>(x: &'a [T], mean: &'a mut [T], deviation: &'a mut [T]) {
+        let h = mean.len();
+        mean.fill(T::ZERO);
+        deviation.fill(T::ZERO);
+        let share = T::from_f64(h as f64 / x.len() as f64);
+        for x in x.chunks_exact(h) {
+            for (mean, &x) in mean.iter_mut().zip(x) {
+                *mean += x;
+            }
+        }
+        for mean in mean.iter_mut() {
+            *mean = *mean * share;
+        }
+        for x in x.chunks_exact(h) {
+            for ((deviation, &mean), &x) in deviation.iter_mut().zip(mean.iter()).zip(x) {
+                *deviation += (x - mean) * (x - mean);
+            }
+        }
+    }
+}
+
+simd! {
+    /// sum += Σ dy and product += Σ dy·x̂, x̂ = (x − mean)·rstd. dy, x: `[rows, H]`; the rest `[H]`.
+    fn norm_sums<T>(
+        dy: &'a [T], x: &'a [T], mean: &'a [T], rstd: &'a [T], sum: &'a mut [T], product: &'a mut [T],
+    ) {
+        let h = mean.len();
+        for (dy, x) in dy.chunks_exact(h).zip(x.chunks_exact(h)) {
+            let channels = mean.iter().zip(rstd).zip(sum.iter_mut().zip(product.iter_mut()));
+            for ((&dy, &x), ((&mean, &rstd), (sum, product))) in dy.iter().zip(x).zip(channels) {
+                *sum += dy;
+                *product += dy * ((x - mean) * rstd);
+            }
+        }
+    }
+}
+
+simd! {
+    /// dx = a·dy + b·x + c per channel. All `[rows, H]` or `[H]`.
+    fn batch_norm_backward<T>(
+        dy: &'a [T], x: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
+    ) {
+        let h = a.len();
+        for ((dy, x), dx) in dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h)) {
+            let channels = a.iter().zip(b).zip(c);
+            for (((&dy, &x), dx), ((&a, &b), &c)) in dy.iter().zip(x).zip(dx).zip(channels) {
+                *dx = a * dy + (b * x + c);
+            }
+        }
+    }
+}
+
+simd! {
+    /// LayerNorm of each row; its mean and 1/√(var + ε) are kept. x, y: `[rows, H]`; mean, rstd: `[rows]`.
+    fn layer_norm<T>(
+        x: &'a [T], gamma: &'a [T], beta: &'a [T], eps: f64, y: &'a mut [T], mean: &'a mut [T], rstd: &'a mut [T],
+    ) {
+        let h = gamma.len();
+        let share = T::from_f64(1.0 / h as f64);
+        let rows = x.chunks_exact(h).zip(y.chunks_exact_mut(h)).zip(mean.iter_mut().zip(rstd));
+        for ((x, y), (row_mean, row_rstd)) in rows {
+            let mean = lane_sum([x, x, x], |x, _, _| x) * share;
+            let var = lane_sum([x, x, x], |x, _, _| (x - mean) * (x - mean)) * share;
+            let r = T::from_f64(1.0 / (var.to_f64() + eps).sqrt());
+            (*row_mean, *row_rstd) = (mean, r);
+            for (((&x, y), &gamma), &beta) in x.iter().zip(y.iter_mut()).zip(gamma).zip(beta) {
+                *y = (x - mean) * r * gamma + beta;
+            }
+        }
+    }
+}
+
+simd! {
+    /// LayerNorm's backward: dx = its gradient; sum += Σ dy (that of β), product += Σ dy·x̂ (that of γ).
+    fn layer_norm_backward<T>(
+        dy: &'a [T], x: &'a [T], gamma: &'a [T], mean: &'a [T], rstd: &'a [T],
+        dx: &'a mut [T], sum: &'a mut [T], product: &'a mut [T],
+    ) {
+        let h = gamma.len();
+        let share = T::from_f64(1.0 / h as f64);
+        let rows = dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h));
+        for (((dy, x), dx), (&mean, &r)) in rows.zip(mean.iter().zip(rstd)) {
+            let sums = sum.iter_mut().zip(product.iter_mut());
+            for ((&dy, &x), (sum, product)) in dy.iter().zip(x).zip(sums) {
+                *sum += dy;
+                *product += dy * ((x - mean) * r);
+            }
+            let m1 = lane_sum([dy, gamma, x], |dy, gamma, _| dy * gamma) * share;
+            let m2 = lane_sum([dy, gamma, x], |dy, gamma, x| dy * gamma * ((x - mean) * r)) * share;
+            for (((dx, &dy), &gamma), &x) in dx.iter_mut().zip(dy).zip(gamma).zip(x) {
+                *dx = (dy * gamma - m1 - (x - mean) * r * m2) * r;
+            }
+        }
+    }
+}
+
+simd! {
+    /// out += x.
+    fn add<T>(out: &'a mut [T], x: &'a [T]) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out += x;
+        }
+    }
+}
+
+/// Σ term(a, b, c) in 16 interleaved partial sums, which the compiler keeps in vector registers.
+#[inline(always)]
+fn lane_sum<T: Real>([a, b, c]: [&[T]; 3], term: impl Fn(T, T, T) -> T) -> T {
+    const LANES: usize = 16;
+    let mut lanes = [T::ZERO; LANES];
+    let chunks = || a.chunks_exact(LANES).zip(b.chunks_exact(LANES)).zip(c.chunks_exact(LANES));
+    for ((a, b), c) in chunks() {
+        for (lane, ((&a, &b), &c)) in lanes.iter_mut().zip(a.iter().zip(b).zip(c)) {
+            *lane += term(a, b, c);
+        }
+    }
+    let rest = a.len() / LANES * LANES;
+    let tail = a[rest..].iter().zip(&b[rest..]).zip(&c[rest..]);
+    for (lane, ((&a, &b), &c)) in lanes.iter_mut().zip(tail) {
+        *lane += term(a, b, c);
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] = lanes[i] + lanes[i + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
