@@ -1,0 +1,119 @@
+//! Which task, and its settings: the `[task]` table of a configuration file.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::adding::AddingConfig;
+use crate::delay::DelayConfig;
+use crate::files::FilesConfig;
+use crate::listops::ListopsConfig;
+use crate::mnist::MnistConfig;
+use crate::{Result, Task};
+
+/// A key of the `[task]` table and its one-line description.
+pub type KeyDoc = (&'static str, &'static str);
+
+/// The settings of one kind of task: what each task file implements.
+pub trait TaskSource: Default {
+    /// Every key with its description, in the order of the fields.
+    const KEYS: &'static [KeyDoc];
+
+    /// Makes or reads the data. `name` is the task's name, `data_dir` the folder given with `--data`.
+    fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task>;
+}
+
+macro_rules! tasks {
+    ($(#[doc = $about:literal] $name:literal => $variant:ident($config:ty),)*) => {
+        /// A task and its settings; in TOML the key `name` says which task it is.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "name")]
+        pub enum TaskConfig {
+            $(#[doc = $about] #[serde(rename = $name)] $variant($config),)*
+        }
+
+        impl TaskConfig {
+            /// The names of all tasks.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// The name of this task.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            /// Makes or reads the data. `data_dir` is the folder where downloaded data sets lie; `progress` is told
+            /// what is going on, for work that takes longer than a moment.
+            pub fn load(&self, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
+                match self { $(Self::$variant(config) => config.load($name, data_dir, progress),)* }
+            }
+
+            /// Every key of a task (but `name`) with its one-line description.
+            pub fn key_docs(name: &str) -> Option<&'static [KeyDoc]> {
+                match name { $($name => Some(<$config>::KEYS),)* _ => None }
+            }
+
+            /// What a task is, in one line.
+            pub fn about(name: &str) -> Option<&'static str> {
+                match name { $($name => Some($about.trim_ascii()),)* _ => None }
+            }
+
+            /// A task with its default settings.
+            pub fn default_for(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant(<$config>::default())),)* _ => None }
+            }
+        }
+    };
+}
+
+tasks! {
+    /// Nested list operations (Long Range Arena), generated or from the official files.
+    "listops" => Listops(ListopsConfig),
+    /// MNIST digits as 784 pixels, row by row.
+    "smnist" => Smnist(MnistConfig),
+    /// MNIST digits as 784 pixels in bit-reversed order.
+    "pmnist" => Pmnist(MnistConfig),
+    /// Repeat each symbol d steps later.
+    "delay" => Delay(DelayConfig),
+    /// Add the two marked numbers of a sequence.
+    "adding" => Adding(AddingConfig),
+    /// Your own labelled sequences.
+    "files" => Files(FilesConfig),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_key_is_described() {
+        for &name in TaskConfig::NAMES {
+            let config = TaskConfig::default_for(name).unwrap();
+            assert_eq!(config.name(), name);
+            let json = serde_json::to_value(&config).unwrap();
+            let mut fields: BTreeSet<&str> =
+                json.as_object().unwrap().keys().map(String::as_str).collect();
+            assert!(fields.remove("name"));
+            let docs = TaskConfig::key_docs(name).unwrap();
+            assert_eq!(fields, docs.iter().map(|(key, _)| *key).collect(), "{name}");
+            assert_eq!(fields.len(), docs.len(), "{name}: a key is described twice");
+            assert!(docs.iter().all(|(_, doc)| !doc.is_empty() && !doc.contains('\n')));
+        }
+        assert!(TaskConfig::key_docs("nothing").is_none());
+        assert_eq!(TaskConfig::about("files"), Some("Your own labelled sequences."));
+        assert!(TaskConfig::default_for("nothing").is_none());
+    }
+
+    #[test]
+    fn missing_keys_are_defaults_and_unknown_keys_are_errors() {
+        for &name in TaskConfig::NAMES {
+            let short: TaskConfig =
+                serde_json::from_value(serde_json::json!({ "name": name })).unwrap();
+            assert_eq!(short, TaskConfig::default_for(name).unwrap());
+            let wrong = serde_json::json!({ "name": name, "sede": 1 });
+            let error = serde_json::from_value::<TaskConfig>(wrong).unwrap_err().to_string();
+            assert!(error.contains("sede"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How a new file becomes model input; stored with the trained model.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::FilesEncoder;
+use crate::listops::ListopsEncoder;
+use crate::mnist::ImagesEncoder;
+use crate::table::{Header, Separator, Table};
+use crate::{Error, Input, Result, io};
+
+/// Turns a user's file into named inputs, with the vocabulary and the scaling of the training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Encoder {
+    /// ListOps expressions, one per line.
+    Listops(ListopsEncoder),
+    /// An idx file of images.
+    Images(ImagesEncoder),
+    /// A table of token ids, one sequence per row.
+    TokenRows {
+        /// Number of ids.
+        vocab: usize,
+        /// Length L of the model.
+        len: usize,
+    },
+    /// A table of numbers, one step per row; the whole file is one sequence.
+    ValueSteps {
+        /// Numbers per step.
+        channels: usize,
+        /// Length L of the model.
+        len: usize,
+    },
+    /// Text, tables or arrays, as in the user's own training data.
+    Files(FilesEncoder),
+}
+
+impl Encoder {
+    /// Reads the sequences of one file, each with a name such as `file.csv:3`.
+    pub fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        let found = match self {
+            Self::Listops(encoder) => encoder.read(path)?,
+            Self::Images(encoder) => encoder.read(path)?,
+            Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,
+            Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
+            Self::Files(encoder) => encoder.read(path)?,
+        };
+        if found.is_empty() {
+            return Err(Error::content(path, "no sequences in this file"));
+        }
+        Ok(found)
+    }
+}
+
+fn open(path: &Path) -> Result<Table> {
+    Table::open(path, Separator::of(path), Header::Auto, &[])
+}
+
+fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Input)>> {
+    let mut found = Vec::new();
+    open(path)?.for_each(|line, cells| {
+        if cells.len() > len {
+            let what = format!("{} tokens, but the model takes {len}", cells.len());
+            return Err(Error::line(path, line, what));
+        }
+        let token = |(column, cell): (usize, &str)| match cell.trim().parse::<u32>() {
+            Ok(id) if (id as usize) < vocab => Ok(id),
+            _ => {
+                let what = format!("expected a token id below {vocab}, found {cell:?}");
+                Err(Error::cell(path, line, column + 1, what))
+            }
+        };
+        let tokens = cells.iter().enumerate().map(token).collect::<Result<_>>()?;
+        found.push((format!("{}:{line}", io::file_name(path)), Input::Tokens(tokens)));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn value_steps(path: &Path, channels: usize, len: usize) -> Result<Vec<(String, Input)>> {
+    let table = open(path)?;
+    let mut values = Vec::new();
+    table.for_each(|line, cells| {
+        if cells.len() != channels {
+            let what = format!("expected {channels} numbers per step, found {}", cells.len());
+            return Err(Error::line(path, line, what));
+        }
+        if values.len() >= len * channels {
+            return Err(Error::line(path, line, format!("more steps than the model's {len}")));
+        }
+        for (column, cell) in cells.iter().enumerate() {
+            values.push(table.number(line, column, cell)?);
+        }
+        Ok(())
+    })?;
+    Ok(vec![(io::file_name(path), Input::Values(values))])
+}

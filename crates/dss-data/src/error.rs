@@ -1,0 +1,93 @@
+//! What can go wrong, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything that can go wrong with data.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused to read or write.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `read`, `write`, ...
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file was read but does not hold what it should.
+    #[error("{}{place}: {what}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, such as `, line 3, column 2`; may be empty.
+        place: String,
+        /// What was expected, what came, what to do.
+        what: String,
+    },
+    /// The data of a task are not there.
+    #[error("{what} not found; looked in {}. {hint}", list(looked))]
+    Missing {
+        /// The files that were wanted.
+        what: String,
+        /// Every folder that was searched.
+        looked: Vec<PathBuf>,
+        /// What to do.
+        hint: String,
+    },
+    /// A setting of the `[task]` table makes no sense.
+    #[error("task.{key} = {value}: {what}")]
+    Setting {
+        /// The key in the `[task]` table.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        what: String,
+    },
+}
+
+impl Error {
+    /// For `map_err`: an I/O failure of `action` on `path`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+
+    /// A fault of the file as a whole.
+    pub(crate) fn content(path: &Path, what: impl Into<String>) -> Self {
+        Self::Content { path: path.to_owned(), place: String::new(), what: what.into() }
+    }
+
+    /// A fault in a line (counted from 1).
+    pub(crate) fn line(path: &Path, line: u64, what: impl Into<String>) -> Self {
+        let place = format!(", line {line}");
+        Self::Content { path: path.to_owned(), place, what: what.into() }
+    }
+
+    /// A fault in one cell of a table (line and column counted from 1).
+    pub(crate) fn cell(path: &Path, line: u64, column: usize, what: impl Into<String>) -> Self {
+        let place = format!(", line {line}, column {column}");
+        Self::Content { path: path.to_owned(), place, what: what.into() }
+    }
+
+    /// A bad setting.
+    pub(crate) fn setting(
+        key: &'static str,
+        value: impl ToString,
+        what: impl Into<String>,
+    ) -> Self {
+        Self::Setting { key, value: value.to_string(), what: what.into() }
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "no folder (no data folder was given)".into();
+    }
+    paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+}

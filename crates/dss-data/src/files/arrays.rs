@@ -1,0 +1,51 @@
+//! Sequences in `.npy` files.
+
+use std::path::Path;
+
+use super::record::{Content, Found, Label, Layout, Record};
+use crate::npy::{Npy, read_npy};
+use crate::{Error, Result, io};
+
+/// `x.npy` of shape [n, L] or [n, L, C] with its labels `y.npy`, [n] or [n, outputs].
+pub(super) fn read_pair(x_path: &Path, y_path: &Path) -> Result<Found> {
+    let (x, y) = (read_npy(x_path)?, read_npy(y_path)?);
+    let n = x.shape.first().copied().unwrap_or(0);
+    if !matches!(x.shape.len(), 2 | 3) || n == 0 {
+        let what = format!("has the shape {:?}; expected [n, L] or [n, L, C]", x.shape);
+        return Err(Error::content(x_path, what));
+    }
+    if !matches!(y.shape.len(), 1 | 2) || y.shape[0] != n {
+        let what = format!("has the shape {:?}; expected {n} labels as in x.npy: [{n}]", y.shape);
+        return Err(Error::content(y_path, what));
+    }
+    let (channels, sequences) = sequences(x_path, x, true)?;
+    let outputs = y.data.len() / n;
+    let file = io::file_name(x_path);
+    let record = |(i, numbers)| Record {
+        name: format!("{file}[{i}]"),
+        content: Content::Numbers(numbers),
+        label: Label::Numbers(y.data[i * outputs..(i + 1) * outputs].to_vec()),
+    };
+    let records = sequences.into_iter().enumerate().map(record).collect();
+    let layout = Layout::Steps { columns: Vec::new(), channels, stacked: true };
+    Ok(Found { records, layout, notes: Vec::new() })
+}
+
+/// The sequences of an array and their channels. Stacked: [n, L] or [n, L, C], else one sequence [L] or [L, C].
+pub(super) fn sequences(path: &Path, npy: Npy, stacked: bool) -> Result<(usize, Vec<Vec<f32>>)> {
+    let first = usize::from(stacked);
+    let channels = match npy.shape.len() - first.min(npy.shape.len()) {
+        1 => 1,
+        2 => npy.shape[first + 1],
+        _ => {
+            let expected = ["[L] or [L, C]", "[n, L] or [n, L, C]"][first];
+            let what = format!("has the shape {:?}; expected {expected}", npy.shape);
+            return Err(Error::content(path, what));
+        }
+    };
+    if npy.data.is_empty() {
+        return Err(Error::content(path, format!("has the shape {:?}: no numbers", npy.shape)));
+    }
+    let n = if stacked { npy.shape[0] } else { 1 };
+    Ok((channels, npy.data.chunks(npy.data.len() / n).map(<[f32]>::to_vec).collect()))
+}

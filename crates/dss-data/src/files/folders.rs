@@ -1,0 +1,182 @@
+//! Folders: one subfolder per class, and how a path is told to be a table, a pair of arrays, or such a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::record::{Content, Found, Label, Layout, Record};
+use super::{FilesConfig, Format, InputChoice, arrays, tables};
+use crate::npy::read_npy;
+use crate::table::{Separator, Table};
+use crate::task::Split;
+use crate::{Error, Result, io};
+
+/// Reads a path: per split if it has `train` (a folder or a table) inside, else as one heap.
+pub(super) fn read(config: &FilesConfig, path: &Path) -> Result<Vec<(Option<Split>, Found)>> {
+    let [train, val, test] = Split::ALL.map(|split| (split, part(path, split)));
+    if train.1.is_none() {
+        return Ok(vec![(None, read_one(config, path)?)]);
+    }
+    let parts = [train, val, test].into_iter().filter_map(|(split, path)| Some((split, path?)));
+    parts.map(|(split, path)| Ok((Some(split), read_one(config, &path)?))).collect()
+}
+
+/// The folder or table of a split.
+fn part(path: &Path, split: Split) -> Option<PathBuf> {
+    let names: &[&str] = match split {
+        Split::Val => &["val", "valid", "validation", "dev"],
+        _ => &[split.name()],
+    };
+    let folder = names.iter().map(|name| path.join(name)).find(|path| path.is_dir());
+    let tables: Vec<String> =
+        names.iter().flat_map(|name| ["csv", "tsv"].map(|e| format!("{name}.{e}"))).collect();
+    folder.or_else(|| io::find(path, &tables.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+fn read_one(config: &FilesConfig, path: &Path) -> Result<Found> {
+    if path.is_file() {
+        return tables::read_rows(config, &table(config, path)?);
+    }
+    match (io::find(path, &["x.npy"]), io::find(path, &["y.npy"])) {
+        (Some(x), Some(y)) if matches!(config.format, Format::Auto | Format::Npy) => {
+            if config.input == InputChoice::Text {
+                return Err(Error::setting("input", "text", "x.npy holds numbers"));
+            }
+            arrays::read_pair(&x, &y)
+        }
+        _ => read_classes(config, path),
+    }
+}
+
+/// Opens a table as the settings say.
+fn table(config: &FilesConfig, path: &Path) -> Result<Table> {
+    let separator = match (config.format, io::extension(path).as_str()) {
+        (Format::Csv, _) => Separator::Comma,
+        (Format::Tsv, _) => Separator::Tab,
+        (Format::Auto, "csv" | "tsv" | "tab") => Separator::of(path),
+        (Format::Auto, "npy") => {
+            let what = "one array has no labels; give the folder with x.npy and y.npy";
+            return Err(Error::content(path, what));
+        }
+        (Format::Auto, _) => {
+            let what = "is it a table? Set task.format to csv or tsv";
+            return Err(Error::content(path, what));
+        }
+        (Format::Npy | Format::TextFolder, _) => {
+            let what = format!("{} is a file; give a folder", path.display());
+            return Err(Error::setting("format", config.format.name(), what));
+        }
+    };
+    let names = [config.label.as_str(), config.text.as_str()];
+    let names: Vec<&str> =
+        names.into_iter().chain(config.columns.split(',')).map(str::trim).collect();
+    Table::open(path, separator, config.header, &names)
+}
+
+/// A folder with one subfolder per class.
+fn read_classes(config: &FilesConfig, path: &Path) -> Result<Found> {
+    let mut files: Vec<(String, PathBuf)> = Vec::new();
+    for folder in entries(path)?.into_iter().filter(|entry| entry.is_dir()) {
+        let class = io::file_name(&folder);
+        let inside = entries(&folder)?.into_iter().filter(|entry| entry.is_file());
+        files.extend(inside.map(|file| (class.clone(), file)));
+    }
+    let kind = kind(config, path, &files)?;
+    let all = files.len();
+    files.retain(|(_, file)| io::extension(file) == kind);
+    let mut notes = Vec::new();
+    if files.len() < all {
+        notes.push(format!("{} files are not .{kind} and were left out", all - files.len()));
+    }
+    let mut layout: Option<Layout> = None;
+    let mut records = Vec::new();
+    for (class, file) in files {
+        let (content, found) = read_sequence(config, &file, kind)?;
+        let channels = found.channels();
+        let first = layout.get_or_insert(found);
+        if first.channels() != channels {
+            let [first, this] = [first.channels(), channels].map(Option::unwrap_or_default);
+            let what = format!("has {this} channels, but the files before have {first}");
+            return Err(Error::content(&file, what));
+        }
+        let name = format!("{class}/{}", io::file_name(&file));
+        records.push(Record { name, content, label: Label::Name(class) });
+    }
+    let layout = layout.expect("there is at least one file of the kind that was found");
+    Ok(Found { records, layout, notes })
+}
+
+/// One file as one sequence.
+fn read_sequence(config: &FilesConfig, file: &Path, kind: &str) -> Result<(Content, Layout)> {
+    match kind {
+        "txt" => Ok((Content::Text(document(file)?), Layout::Texts(None))),
+        "npy" => {
+            let (channels, mut one) = arrays::sequences(file, read_npy(file)?, false)?;
+            let content = Content::Numbers(one.pop().unwrap_or_default());
+            Ok((content, Layout::Steps { columns: Vec::new(), channels, stacked: false }))
+        }
+        _ => {
+            let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
+            let table = Table::open(file, Separator::of(file), config.header, &names)?;
+            let places = tables::selected(config, &table, None)?;
+            let content = Content::Numbers(tables::steps(&table, &places)?);
+            let (columns, channels) = (table.columns(&places), places.len());
+            Ok((content, Layout::Steps { columns, channels, stacked: false }))
+        }
+    }
+}
+
+/// The text of a file without its last line ends.
+pub(super) fn document(file: &Path) -> Result<String> {
+    let mut text = io::read_text(file)?;
+    text.truncate(text.trim_end_matches(['\n', '\r']).len());
+    Ok(text)
+}
+
+/// The extension of the files to read.
+fn kind(config: &FilesConfig, path: &Path, files: &[(String, PathBuf)]) -> Result<&'static str> {
+    let allowed: &[&'static str] = match (config.format, config.input) {
+        (Format::TextFolder, InputChoice::Numbers) => {
+            let what = "a text-folder holds text; set task.input to text or auto";
+            return Err(Error::setting("input", "numbers", what));
+        }
+        (Format::Csv, _) => &["csv"],
+        (Format::Tsv, _) => &["tsv"],
+        (Format::Npy, _) => &["npy"],
+        (Format::TextFolder, _) | (Format::Auto, InputChoice::Text) => &["txt"],
+        (Format::Auto, InputChoice::Numbers) => &["csv", "tsv", "npy"],
+        (Format::Auto, InputChoice::Auto) => &["txt", "csv", "tsv", "npy"],
+    };
+    let present = |kind: &&&str| files.iter().any(|(_, file)| io::extension(file) == **kind);
+    let found: Vec<&'static str> = allowed.iter().filter(present).copied().collect();
+    match found[..] {
+        [kind] => Ok(kind),
+        [] => Err(Error::content(
+            path,
+            format!(
+                "no labelled sequences found; expected x.npy and y.npy, or one subfolder per class with files of the \
+                 kind {}, or folders train, val, test of that form",
+                allowed.join(", ")
+            ),
+        )),
+        _ => Err(Error::content(
+            path,
+            format!(
+                "the class folders hold files of the kinds {}; set task.format to one",
+                found.join(", ")
+            ),
+        )),
+    }
+}
+
+/// What is in a folder, by name; hidden files are left out.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        let mut paths = fs::read_dir(folder)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        paths.retain(|path| !io::file_name(path).starts_with('.'));
+        paths.sort();
+        Ok(paths)
+    };
+    read().map_err(Error::io("list", folder))
+}

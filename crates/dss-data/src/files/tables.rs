@@ -1,0 +1,167 @@
+//! Sequences in tables: one per row, or one step per row.
+
+use csv::StringRecord;
+
+use super::record::{Content, Found, Label, Layout, Record};
+use super::{FilesConfig, InputChoice};
+use crate::table::{Table, is_number};
+use crate::{Error, Result, io};
+
+/// A table with a label column and either one text column or one column per step.
+pub(super) fn read_rows(config: &FilesConfig, table: &Table) -> Result<Found> {
+    let label = label_column(config, table)?;
+    let rest = selected(config, table, Some(label))?;
+    let text = if choose_text(config, table, &rest) {
+        Some(text_column(config, table, &rest)?)
+    } else {
+        None
+    };
+    let file = io::file_name(&table.path);
+    let mut records = Vec::new();
+    table.for_each(|line, cells| {
+        let found = cells.get(label).map(str::trim).filter(|cell| !cell.is_empty());
+        let found = found.ok_or_else(|| {
+            Error::cell(&table.path, line, label + 1, "the label is missing; every row needs one")
+        })?;
+        let content = match text {
+            Some(column) => Content::Text(row_text(table, line, cells, column)?),
+            None => Content::Numbers(row_numbers(table, line, cells, &rest)?),
+        };
+        let label = Label::Name(found.to_owned());
+        records.push(Record { name: format!("{file}:{line}"), content, label });
+        Ok(())
+    })?;
+    let name = |i: usize| match &table.header {
+        Some(names) => format!("{} ({:?})", i + 1, names.get(i).map_or("", String::as_str)),
+        None => (i + 1).to_string(),
+    };
+    let content = match text {
+        Some(column) => format!("the text from column {}", name(column)),
+        None => format!("{} steps of numbers per row", rest.len()),
+    };
+    let notes = vec![format!("{file}: label from column {}, {content}", name(label))];
+    let layout = match text {
+        Some(column) => Layout::Texts(table.columns(&[column]).pop()),
+        None => Layout::Rows(table.columns(&rest)),
+    };
+    Ok(Found { records, layout, notes })
+}
+
+/// The text of a row.
+pub(super) fn row_text(
+    table: &Table,
+    line: u64,
+    cells: &StringRecord,
+    column: usize,
+) -> Result<String> {
+    let text = cells.get(column).map(str::to_owned);
+    text.ok_or_else(|| {
+        let what = format!("the row has only {} cells; the text is missing", cells.len());
+        Error::cell(&table.path, line, column + 1, what)
+    })
+}
+
+/// The numbers of a row. Empty cells at its end make a shorter sequence.
+pub(super) fn row_numbers(
+    table: &Table,
+    line: u64,
+    cells: &StringRecord,
+    columns: &[usize],
+) -> Result<Vec<f32>> {
+    let cell = |&column: &usize| cells.get(column).map_or("", str::trim);
+    let used = columns.iter().rposition(|column| !cell(column).is_empty()).map_or(0, |i| i + 1);
+    if used == 0 {
+        return Err(Error::line(&table.path, line, "no numbers in this row"));
+    }
+    columns[..used].iter().map(|column| table.number(line, *column, cell(column))).collect()
+}
+
+/// All rows of a table as the steps of one sequence, `[len, columns]`.
+pub(super) fn steps(table: &Table, columns: &[usize]) -> Result<Vec<f32>> {
+    let mut numbers = Vec::new();
+    table.for_each(|line, cells| {
+        for &column in columns {
+            let cell = cells.get(column).unwrap_or("");
+            numbers.push(table.number(line, column, cell)?);
+        }
+        Ok(())
+    })?;
+    Ok(numbers)
+}
+
+/// The columns named in the settings, or all but the label's.
+pub(super) fn selected(
+    config: &FilesConfig,
+    table: &Table,
+    label: Option<usize>,
+) -> Result<Vec<usize>> {
+    let mut places = Vec::new();
+    for part in config.columns.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let range = part.split_once('-').filter(|_| table.named(part).is_none());
+        match range {
+            Some((first, last)) => {
+                let [first, last] = [first, last].map(|end| table.column("columns", end));
+                places.extend(first?..=last?);
+            }
+            None => places.push(table.column("columns", part)?),
+        }
+    }
+    if places.is_empty() {
+        places = (0..table.width()).collect();
+    }
+    places.retain(|&place| Some(place) != label);
+    if places.is_empty() {
+        let what = format!(
+            "nothing is left beside the label; a table has {}, separated by commas (csv) or tabs (tsv)",
+            table.describe()
+        );
+        return Err(Error::content(&table.path, what));
+    }
+    Ok(places)
+}
+
+fn label_column(config: &FilesConfig, table: &Table) -> Result<usize> {
+    if !config.label.is_empty() {
+        return table.column("label", &config.label);
+    }
+    let usual = ["label", "class", "target", "y"];
+    Ok(usual.iter().find_map(|name| table.named(name)).unwrap_or(0))
+}
+
+/// Whether the sequences are text: as told, or when a cell of the first rows is not a number.
+fn choose_text(config: &FilesConfig, table: &Table, columns: &[usize]) -> bool {
+    match config.input {
+        InputChoice::Text => true,
+        InputChoice::Numbers => false,
+        InputChoice::Auto => !config.text.is_empty() || not_a_number(table, columns).is_some(),
+    }
+}
+
+/// Line, column and text of the first cell that is neither a number nor empty.
+fn not_a_number<'a>(table: &'a Table, columns: &'a [usize]) -> Option<(u64, usize, &'a str)> {
+    let cells = table.head.iter().flat_map(|(line, row)| {
+        columns.iter().filter_map(move |&column| Some((*line, column, row.get(column)?)))
+    });
+    cells.into_iter().find(|(_, _, cell)| !cell.trim().is_empty() && !is_number(cell))
+}
+
+fn text_column(config: &FilesConfig, table: &Table, columns: &[usize]) -> Result<usize> {
+    if !config.text.is_empty() {
+        return table.column("text", &config.text);
+    }
+    if let [only] = columns {
+        return Ok(*only);
+    }
+    let usual = ["text", "sentence", "review", "document", "sequence", "content"];
+    usual.iter().find_map(|name| table.named(name)).ok_or_else(|| {
+        let what =
+            "which column holds the text? Set task.text, or task.columns to columns of numbers";
+        match not_a_number(table, columns) {
+            Some((line, column, cell)) => {
+                let what = format!("{cell:?} is not a number, so this is read as text; {what}");
+                Error::cell(&table.path, line, column + 1, what)
+            }
+            None => Error::content(&table.path, what),
+        }
+    })
+}

@@ -1,0 +1,79 @@
+//! Files: plain or gzipped reading, atomic writing, looking things up.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::{Error, Result};
+
+/// Opens a file; what starts with the gzip magic number is unpacked on the way.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let gzipped = reader.fill_buf().map_err(Error::io("read", path))?.starts_with(&[0x1f, 0x8b]);
+    Ok(if gzipped {
+        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(reader)))
+    } else {
+        Box::new(reader)
+    })
+}
+
+/// The whole file, unpacked.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    Ok(bytes)
+}
+
+/// The whole file as UTF-8.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    String::from_utf8(read(path)?).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let line = 1 + e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
+        Error::line(path, line as u64, "not UTF-8 text; convert the file to UTF-8")
+    })
+}
+
+/// Writes all of the file or nothing: a temporary file next to it, then a rename.
+pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
+    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
+    let written = File::create(&temporary)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|source| {
+        // The first failure is the one to report.
+        let _ = fs::remove_file(&temporary);
+        Error::Io { action: "write", path: path.to_owned(), source }
+    })
+}
+
+/// `path` itself, or the one inside the data folder when only that exists.
+pub(crate) fn resolve(path: &str, data_dir: Option<&Path>) -> PathBuf {
+    let given = PathBuf::from(path);
+    match data_dir {
+        Some(dir) if !given.exists() && dir.join(path).exists() => dir.join(path),
+        _ => given,
+    }
+}
+
+/// The first of `dir/name` and `dir/name.gz`, over all names, that is a file.
+pub(crate) fn find(dir: &Path, names: &[&str]) -> Option<PathBuf> {
+    let variants = names.iter().flat_map(|name| [name.to_string(), format!("{name}.gz")]);
+    variants.map(|name| dir.join(name)).find(|path| path.is_file())
+}
+
+/// The extension in lower case, `.gz` left out.
+pub(crate) fn extension(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    name.rsplit_once('.').map_or(String::new(), |(_, extension)| extension.to_owned())
+}
+
+/// The last part of a path, for naming examples.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,58 @@
+//! The tasks: what an example is, where the bytes come from, splits and batches.
+//!
+//! A [`TaskConfig`] (the `[task]` table of a configuration file) is loaded into a [`Task`]: a [`TaskSpec`] that says
+//! what goes in and what is asked for, and three [`Dataset`]s. A [`Loader`] turns a dataset and an order of examples
+//! into [`Batch`]es on background threads.
+//!
+//! ```
+//! use dss_data::{Loader, Padding, TaskConfig, epoch_order};
+//!
+//! # fn main() -> dss_data::Result<()> {
+//! let config = TaskConfig::default_for("adding").unwrap();
+//! let task = config.load(None, &|_| {})?;
+//! let order = epoch_order(task.train.len(), 1112, 0);
+//! let batches = Loader::new(task.train, task.spec, order, 32, true, Padding::Longest, 0);
+//! for batch in batches.take(3) {
+//!     let batch = batch?;
+//!     assert_eq!((batch.rows, batch.l), (32, 1000));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything random is a function of a seed and an index, so nothing depends on threads. To add a task, write a file
+//! with its settings that implement [`config::TaskSource`], and add its line in `config.rs`.
+
+pub mod adding;
+mod batch;
+pub mod config;
+pub mod delay;
+mod encoder;
+mod error;
+pub mod files;
+mod hash;
+pub mod idx;
+mod io;
+pub mod listops;
+mod loader;
+pub mod mnist;
+pub mod npy;
+mod random;
+mod synthetic;
+mod table;
+mod task;
+pub mod vocabulary;
+
+pub use adding::AddingConfig;
+pub use batch::{Batch, BatchInput, BatchTarget, Padding, collate};
+pub use config::TaskConfig;
+pub use delay::DelayConfig;
+pub use encoder::Encoder;
+pub use error::{Error, Result};
+pub use files::FilesConfig;
+pub use listops::ListopsConfig;
+pub use loader::{BatchPlan, Loader};
+pub use mnist::MnistConfig;
+pub use random::epoch_order;
+pub use task::{Dataset, Example, Input, InputKind, Target, TargetKind, Task, TaskSpec};
+pub use vocabulary::Vocabulary;

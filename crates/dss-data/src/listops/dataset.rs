@@ -1,0 +1,79 @@
+//! Expressions as tokens: the vocabulary, the splits, and the encoder of new expressions.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::expressions::Expressions;
+use super::{symbols, tsv};
+use crate::vocabulary::EOS;
+use crate::{Dataset, Error, Example, Input, Result, Target, Vocabulary, io};
+
+/// `<pad> <unk> <eos>`, then the 15 symbols by falling frequency in the training part (FIRST and LAST only if present).
+pub(super) fn vocabulary(rows: &Expressions, train: usize) -> Vocabulary {
+    let mut counts = [0u64; symbols::SYMBOLS.len()];
+    (0..train).flat_map(|i| rows.codes(i)).for_each(|&code| counts[code as usize] += 1);
+    let counted = symbols::SYMBOLS.iter().zip(counts).enumerate();
+    let used = counted.filter(|(code, (_, count))| *code < symbols::GENERATED || *count > 0);
+    Vocabulary::from_counts(used.map(|(_, (symbol, count))| (symbol.to_string(), count)))
+}
+
+/// The token id of every code.
+pub(super) type Ids = [u32; symbols::SYMBOLS.len()];
+
+/// A split: a range of the expressions.
+pub(super) struct Part {
+    pub(super) rows: Arc<Expressions>,
+    pub(super) start: usize,
+    pub(super) count: usize,
+    pub(super) ids: Ids,
+}
+
+impl Dataset for Part {
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        let row = self.start + i;
+        let input = encode(&self.ids, self.rows.codes(row));
+        let target = Target::Class(self.rows.labels()[row].into());
+        Ok(Example { input, second: None, target })
+    }
+}
+
+fn encode(ids: &Ids, codes: &[u8]) -> Input {
+    let symbols = codes.iter().map(|&code| ids[code as usize]);
+    Input::Tokens(symbols.chain([EOS]).collect())
+}
+
+/// How expressions become tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListopsEncoder {
+    /// Symbols and ids.
+    pub vocabulary: Vocabulary,
+    /// Length L of the model.
+    pub len: usize,
+}
+
+impl ListopsEncoder {
+    /// The id of every code.
+    pub(super) fn ids(&self) -> Ids {
+        symbols::SYMBOLS.map(|symbol| self.vocabulary.id(symbol))
+    }
+
+    /// One expression per line, in the token or the tree form.
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        let ids = self.ids();
+        let one = |(line, codes): (u64, Vec<u8>)| {
+            if codes.len() >= self.len {
+                let what =
+                    format!("{} symbols and <eos>, but the model takes {}", codes.len(), self.len);
+                return Err(Error::line(path, line, what));
+            }
+            Ok((format!("{}:{line}", io::file_name(path)), encode(&ids, &codes)))
+        };
+        tsv::read_unlabelled(path)?.into_iter().map(one).collect()
+    }
+}

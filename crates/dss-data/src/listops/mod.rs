@@ -1,0 +1,261 @@
+//! ListOps: nested lists of MIN, MAX, MED and SM over digits; the class is the value of the expression.
+//!
+//! The task of Nangia & Bowman (2018) in the long form of the Long Range Arena: a tree is drawn top-down; a node above
+//! depth `max_depth` is an operator with probability 1/4 and else a digit; an operator has 2..`max_args` children; trees
+//! with `min_length` < length < `max_length` symbols are kept, each only once.
+
+mod cache;
+mod dataset;
+mod evaluate;
+mod expressions;
+mod generate;
+pub mod symbols;
+mod tsv;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+pub use dataset::ListopsEncoder;
+use dataset::{Part, vocabulary};
+pub use evaluate::evaluate;
+pub use expressions::Expressions;
+pub use generate::generate;
+pub use tsv::{read_tsv, write_tsv};
+
+use crate::config::{KeyDoc, TaskSource};
+use crate::hash::{SplitHash, hex};
+use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io};
+
+/// Which trees are drawn and kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Grammar {
+    /// Depth at which every node is a digit; the root has depth 1.
+    pub max_depth: usize,
+    /// Most children of an operator.
+    pub max_args: usize,
+    /// Kept trees are longer than this.
+    pub min_length: usize,
+    /// Kept trees are shorter than this.
+    pub max_length: usize,
+}
+
+/// Settings of the task `listops`. The defaults are the sizes of the Long Range Arena.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListopsConfig {
+    /// Training expressions.
+    pub train: usize,
+    /// Validation expressions.
+    pub val: usize,
+    /// Test expressions.
+    pub test: usize,
+    /// See [`Grammar`].
+    pub min_length: usize,
+    /// See [`Grammar`].
+    pub max_length: usize,
+    /// See [`Grammar`].
+    pub max_depth: usize,
+    /// See [`Grammar`].
+    pub max_args: usize,
+    /// Length L of the model; 0 = as long as needed.
+    pub len: usize,
+    /// Seed of the generator.
+    pub seed: u64,
+    /// Folder with the official files; empty = generate.
+    pub dir: String,
+    /// Folder that keeps generated data; empty = none.
+    pub cache: String,
+}
+
+impl Default for ListopsConfig {
+    fn default() -> Self {
+        Self {
+            train: 96_000,
+            val: 2_000,
+            test: 2_000,
+            min_length: 500,
+            max_length: 2_000,
+            max_depth: 10,
+            max_args: 10,
+            len: 0,
+            seed: 1112,
+            dir: String::new(),
+            cache: String::new(),
+        }
+    }
+}
+
+impl TaskSource for ListopsConfig {
+    const KEYS: &'static [KeyDoc] = &[
+        ("train", "training expressions to generate; with dir, how many to use at most"),
+        ("val", "validation expressions to generate; with dir, how many to use at most"),
+        ("test", "test expressions to generate; with dir, how many to use at most"),
+        ("min_length", "generated expressions have more symbols than this"),
+        ("max_length", "generated expressions have fewer symbols than this"),
+        ("max_depth", "nodes at this depth are always digits; the root has depth 1"),
+        ("max_args", "most arguments of an operator (at least 2)"),
+        ("len", "length L of the model, <eos> included; 0 = as long as needed"),
+        ("seed", "seed of the generator"),
+        (
+            "dir",
+            "folder with basic_train.tsv, basic_val.tsv, basic_test.tsv (or .gz); empty = generate",
+        ),
+        ("cache", "folder that keeps generated data for the next run; empty = none"),
+    ];
+
+    fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
+        let mut notes = Vec::new();
+        let (rows, counts, hash) = if self.dir.is_empty() {
+            self.check()?;
+            let rows = self.cached(progress, &mut notes)?;
+            let mut hash = SplitHash::new(name);
+            hash.settings(&self.identity());
+            hash.bytes("labels", rows.labels());
+            (rows, [self.train, self.val, self.test], hash)
+        } else {
+            self.read_official(name, data_dir, progress)?
+        };
+        let needed = 1 + if self.dir.is_empty() { self.max_length - 1 } else { rows.longest() };
+        if self.len != 0 && self.len < needed {
+            let what = format!(
+                "too short: expressions with <eos> take up to {needed}; use 0 or at least {needed}"
+            );
+            return Err(Error::setting("len", self.len, what));
+        }
+        let vocabulary = vocabulary(&rows, counts[0]);
+        let spec = TaskSpec {
+            name: name.to_owned(),
+            input: InputKind::Tokens { vocab: vocabulary.symbols().len() },
+            target: TargetKind::Class { labels: (0..10).map(|d| d.to_string()).collect() },
+            len: self.len.max(needed),
+            pair: false,
+        };
+        let encoder = ListopsEncoder { vocabulary, len: spec.len };
+        let ids = encoder.ids();
+        let rows = Arc::new(rows);
+        let mut start = 0;
+        let [train, val, test] = counts.map(|count| -> Arc<dyn Dataset> {
+            start += count;
+            Arc::new(Part { rows: rows.clone(), start: start - count, count, ids })
+        });
+        Ok(Task {
+            spec,
+            train,
+            val,
+            test,
+            split_hash: hash.hex(),
+            vocabulary: Some(encoder.vocabulary.symbols().to_vec()),
+            encoder: Encoder::Listops(encoder),
+            notes,
+        })
+    }
+}
+
+impl ListopsConfig {
+    /// Which trees these settings draw and keep.
+    pub fn grammar(&self) -> Grammar {
+        let Self { max_depth, max_args, min_length, max_length, .. } = *self;
+        Grammar { max_depth, max_args, min_length, max_length }
+    }
+
+    fn count(&self) -> usize {
+        self.train + self.val + self.test
+    }
+
+    /// What the generated expressions depend on.
+    fn identity(&self) -> impl Serialize {
+        (self.grammar(), self.seed, [self.train, self.val, self.test])
+    }
+
+    fn check(&self) -> Result<()> {
+        for (key, count) in [("train", self.train), ("val", self.val), ("test", self.test)] {
+            if count == 0 {
+                return Err(Error::setting(key, count, "each split needs at least one expression"));
+            }
+        }
+        if self.max_args < 2 || self.max_args > 1000 {
+            return Err(Error::setting("max_args", self.max_args, "must be 2..1000"));
+        }
+        if self.max_depth < 2 || self.max_depth > 100 {
+            return Err(Error::setting("max_depth", self.max_depth, "must be 2..100"));
+        }
+        if self.max_length < self.min_length.saturating_add(2) || self.max_length > 1 << 24 {
+            let what =
+                format!("must be at least min_length + 2 = {}, at most 2^24", self.min_length + 2);
+            return Err(Error::setting("max_length", self.max_length, what));
+        }
+        Ok(())
+    }
+
+    /// Generates all splits, or takes them from the cache.
+    fn cached(&self, progress: &dyn Fn(&str), notes: &mut Vec<String>) -> Result<Expressions> {
+        if self.cache.is_empty() {
+            return self.generate(progress);
+        }
+        let key = self.cache_key();
+        let path = PathBuf::from(&self.cache).join(format!("listops-{}.bin", hex(&key[..8])));
+        if path.exists() {
+            match cache::unpack(&key, &io::read(&path)?) {
+                Some(rows) if rows.len() == self.count() => return Ok(rows),
+                _ => notes.push(format!("{} was damaged; made it anew", path.display())),
+            }
+        }
+        let rows = self.generate(progress)?;
+        if let Err(error) = io::write_atomic(&path, &cache::pack(&key, &rows)) {
+            notes.push(format!("the generated data are used but not kept: {error}"));
+        }
+        Ok(rows)
+    }
+
+    fn cache_key(&self) -> [u8; 32] {
+        let json = serde_json::to_vec(&self.identity()).expect("settings are plain data");
+        Sha256::digest(json).into()
+    }
+
+    fn generate(&self, progress: &dyn Fn(&str)) -> Result<Expressions> {
+        let rows = generate(&self.grammar(), self.count(), self.seed, progress);
+        if rows.len() < self.count() {
+            let what = format!(
+                "only {} different expressions turned up, {} are wanted; allow more lengths, depth or arguments",
+                rows.len(),
+                self.count()
+            );
+            return Err(Error::setting("max_length", self.max_length, what));
+        }
+        Ok(rows)
+    }
+
+    /// Reads the official files, at most as many rows of each as the settings say.
+    fn read_official(
+        &self,
+        name: &str,
+        data_dir: Option<&Path>,
+        progress: &dyn Fn(&str),
+    ) -> Result<(Expressions, [usize; 3], SplitHash)> {
+        let dir = io::resolve(&self.dir, data_dir);
+        let mut all = Expressions::default();
+        let mut counts = [0; 3];
+        let mut hash = SplitHash::new(name);
+        let splits = [("train", self.train), ("val", self.val), ("test", self.test)];
+        for (slot, (split, most)) in splits.into_iter().enumerate() {
+            let file = format!("basic_{split}.tsv");
+            let path = io::find(&dir, &[&file]).ok_or_else(|| Error::Missing {
+                what: format!("{file} (or {file}.gz)"),
+                looked: vec![dir.clone()],
+                hint: "Put the three official ListOps files there, or leave task.dir empty to generate the data."
+                    .into(),
+            })?;
+            progress(&format!("ListOps: reading {}", path.display()));
+            let rows = read_tsv(&path)?;
+            counts[slot] = rows.len().min(most);
+            let mut part = Expressions::default();
+            (0..counts[slot]).for_each(|i| part.push(rows.codes(i), rows.labels()[i]));
+            (0..part.len()).for_each(|i| hash.bytes(split, part.codes(i)));
+            all.append(&part);
+        }
+        Ok((all, counts, hash))
+    }
+}

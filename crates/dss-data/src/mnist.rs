@@ -1,0 +1,338 @@
+//! MNIST as sequences of pixels: row by row (`smnist`), or permuted by bit reversal (`pmnist`).
+//!
+//! Any data set in the four files of MNIST will do, such as Fashion-MNIST.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{KeyDoc, TaskSource};
+use crate::hash::SplitHash;
+use crate::idx::{Idx, read_idx};
+use crate::random::{permutation, stream};
+use crate::{
+    Dataset, Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec,
+    io,
+};
+
+const CLASSES: u8 = 10;
+/// Share of the training images that is trained on; the others are the validation split.
+const TRAIN_TENTHS: usize = 9;
+
+/// Settings of the tasks `smnist` and `pmnist`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MnistConfig {
+    /// Folder with the four files; empty = look in the data folder.
+    pub dir: String,
+    /// Training images; 0 = all.
+    pub train: usize,
+    /// Validation images; 0 = all.
+    pub val: usize,
+    /// Test images; 0 = all.
+    pub test: usize,
+    /// Seed of the split.
+    pub split_seed: u64,
+}
+
+impl Default for MnistConfig {
+    fn default() -> Self {
+        Self { dir: String::new(), train: 0, val: 0, test: 0, split_seed: 42 }
+    }
+}
+
+impl TaskSource for MnistConfig {
+    const KEYS: &'static [KeyDoc] = &[
+        ("dir", "folder with the four idx files; empty = the data folder or its subfolder mnist"),
+        ("train", "training images; 0 = all (54,000)"),
+        ("val", "validation images; 0 = all (6,000)"),
+        ("test", "test images; 0 = all (10,000)"),
+        ("split_seed", "seed of the split of the 60,000 into training and validation"),
+    ];
+
+    fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
+        let files = self.find(data_dir)?;
+        progress(&format!("MNIST: reading {}", files[0].parent().unwrap_or(&files[0]).display()));
+        let learn = Images::read(&files[0], &files[1])?;
+        let exam = Images::read(&files[2], &files[3])?;
+        if learn.pixels.dims[1..] != exam.pixels.dims[1..] {
+            let [a, b] = [&exam, &learn].map(|images| &images.pixels.dims[1..]);
+            let what = format!("images of {a:?} pixels, but the training images have {b:?}");
+            return Err(Error::content(&files[2], what));
+        }
+
+        let l = learn.pixels.item_len();
+        let encoder = ImagesEncoder { pixels: l, bit_reversal: name == "pmnist" };
+        let order = encoder.order();
+        let shuffled = |n, purpose| permutation(n, &mut stream(purpose, self.split_seed, 0));
+        let mut train = shuffled(learn.pixels.len(), "mnist-train");
+        let mut val = train.split_off(train.len() * TRAIN_TENTHS / 10);
+        let mut test = shuffled(exam.pixels.len(), "mnist-test");
+
+        let mut hash = SplitHash::new(name);
+        hash.settings(&self.split_seed);
+        let (learn, exam) = (Arc::new(learn), Arc::new(exam));
+        let splits = [
+            ("train", self.train, &mut train, &learn),
+            ("val", self.val, &mut val, &learn),
+            ("test", self.test, &mut test, &exam),
+        ];
+        for (key, count, numbers, images) in splits {
+            if count > numbers.len() || numbers.is_empty() {
+                let what = format!("there are only {}; use 0 for all of them", numbers.len());
+                return Err(Error::setting(key, count, what));
+            }
+            if count > 0 {
+                numbers.truncate(count);
+            }
+            for &i in numbers.iter() {
+                hash.bytes(key, images.pixels.item(i as usize));
+                hash.bytes("label", &[images.labels[i as usize]]);
+            }
+        }
+        let part = |images: &Arc<Images>, numbers| -> Arc<dyn Dataset> {
+            Arc::new(Part { images: images.clone(), numbers, order: order.clone() })
+        };
+        Ok(Task {
+            spec: TaskSpec {
+                name: name.to_owned(),
+                input: InputKind::Values { channels: 1 },
+                target: TargetKind::Class { labels: (0..CLASSES).map(|d| d.to_string()).collect() },
+                len: l,
+                pair: false,
+            },
+            train: part(&learn, train),
+            val: part(&learn, val),
+            test: part(&exam, test),
+            split_hash: hash.hex(),
+            vocabulary: None,
+            encoder: Encoder::Images(encoder),
+            notes: Vec::new(),
+        })
+    }
+}
+
+impl MnistConfig {
+    /// Training images and labels, test images and labels.
+    fn find(&self, data_dir: Option<&Path>) -> Result<[PathBuf; 4]> {
+        const FILES: [[&str; 2]; 4] = [
+            ["train-images-idx3-ubyte", "train-images.idx3-ubyte"],
+            ["train-labels-idx1-ubyte", "train-labels.idx1-ubyte"],
+            ["t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"],
+            ["t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte"],
+        ];
+        let looked: Vec<PathBuf> = if self.dir.is_empty() {
+            data_dir.into_iter().flat_map(|dir| [dir.to_owned(), dir.join("mnist")]).collect()
+        } else {
+            vec![io::resolve(&self.dir, data_dir)]
+        };
+        for dir in &looked {
+            if let [Some(a), Some(b), Some(c), Some(d)] = FILES.map(|names| io::find(dir, &names)) {
+                return Ok([a, b, c, d]);
+            }
+        }
+        Err(Error::Missing {
+            what: format!(
+                "the MNIST files {} (each plain or .gz)",
+                FILES.map(|names| names[0]).join(", ")
+            ),
+            looked,
+            hint: "Put all four in one folder DIR and give --data DIR or --set task.dir=DIR."
+                .into(),
+        })
+    }
+}
+
+/// Images with their labels, as bytes.
+struct Images {
+    pixels: Idx,
+    labels: Vec<u8>,
+}
+
+impl Images {
+    fn read(images: &Path, labels: &Path) -> Result<Self> {
+        let pixels = read_idx(images, 3)?;
+        let Idx { data, .. } = read_idx(labels, 1)?;
+        if data.len() != pixels.len() {
+            let what =
+                format!("{} labels, but {} has {}", data.len(), images.display(), pixels.len());
+            return Err(Error::content(
+                labels,
+                format!("{what} images; the files do not belong together"),
+            ));
+        }
+        if let Some(i) = data.iter().position(|&label| label >= CLASSES) {
+            let what = format!("label {i} is {}; labels must be below {CLASSES}", data[i]);
+            return Err(Error::content(labels, what));
+        }
+        if pixels.item_len() == 0 {
+            return Err(Error::content(images, "the images have no pixels"));
+        }
+        Ok(Self { pixels, labels: data })
+    }
+}
+
+struct Part {
+    images: Arc<Images>,
+    numbers: Vec<u32>,
+    order: Arc<[u32]>,
+}
+
+impl Dataset for Part {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        let number = self.numbers[i] as usize;
+        let input = sequence(self.images.pixels.item(number), &self.order);
+        let target = Target::Class(self.images.labels[number].into());
+        Ok(Example { input, second: None, target })
+    }
+}
+
+/// x'[i] = x[order[i]] / 255.
+fn sequence(pixels: &[u8], order: &[u32]) -> Input {
+    Input::Values(order.iter().map(|&i| f32::from(pixels[i as usize]) / 255.0).collect())
+}
+
+/// The numbers below n in the order of their reversed binary digits: those of 0..2^k, 2^k ≥ n, reversed, and only the
+/// ones below n kept.
+fn bit_reversal(n: usize) -> Vec<u32> {
+    let bits = n.next_power_of_two().trailing_zeros();
+    let reversed = |i: u32| if bits == 0 { 0 } else { i.reverse_bits() >> (32 - bits) };
+    (0..1 << bits).map(reversed).filter(|&i| (i as usize) < n).collect()
+}
+
+/// How images become sequences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImagesEncoder {
+    /// Pixels per image.
+    pub pixels: usize,
+    /// Whether pixels come in bit-reversed order.
+    pub bit_reversal: bool,
+}
+
+impl ImagesEncoder {
+    fn order(&self) -> Arc<[u32]> {
+        let n = self.pixels;
+        if self.bit_reversal { bit_reversal(n).into() } else { (0..n as u32).collect() }
+    }
+
+    /// All images of an idx file.
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        let images = read_idx(path, 3)?;
+        if images.item_len() != self.pixels {
+            let what = format!(
+                "images of {} pixels, but the model takes {}",
+                images.item_len(),
+                self.pixels
+            );
+            return Err(Error::content(path, what));
+        }
+        let order = self.order();
+        let name = io::file_name(path);
+        let one = |i| (format!("{name}[{i}]"), sequence(images.item(i), &order));
+        Ok((0..images.len()).map(one).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+    use crate::TaskConfig;
+    use crate::idx::tests::idx_bytes;
+
+    #[test]
+    fn bit_reversal_by_hand() {
+        assert_eq!(bit_reversal(8), [0, 4, 2, 6, 1, 5, 3, 7]);
+        assert_eq!(bit_reversal(6), [0, 4, 2, 1, 5, 3]);
+        let mnist = bit_reversal(784);
+        assert_eq!(mnist[..8], [0, 512, 256, 768, 128, 640, 384, 64]);
+        let mut sorted = mnist;
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..784).collect::<Vec<_>>());
+    }
+
+    /// 20 training and 5 test images of 2 × 3 pixels; pixel p of image i is 6 i + p.
+    fn tiny() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, n) in [("train", 20), ("t10k", 5)] {
+            let pixels: Vec<u8> = (0..n * 6).collect();
+            let images = idx_bytes(&[n as usize, 2, 3], &pixels);
+            let labels = idx_bytes(&[n as usize], &(0..n).map(|i| i % 10).collect::<Vec<_>>());
+            let gz = fs::File::create(dir.path().join(format!("{name}-images-idx3-ubyte.gz")));
+            let mut gz = flate2::write::GzEncoder::new(gz.unwrap(), flate2::Compression::fast());
+            gz.write_all(&images).unwrap();
+            gz.finish().unwrap();
+            fs::write(dir.path().join(format!("{name}-labels-idx1-ubyte")), labels).unwrap();
+        }
+        dir
+    }
+
+    fn load(name: &str, config: MnistConfig, dir: &Path) -> Result<Task> {
+        config.load(name, Some(dir), &|_| {})
+    }
+
+    #[test]
+    fn splits_are_fixed_and_disjoint() {
+        let dir = tiny();
+        let task = load("smnist", MnistConfig::default(), dir.path()).unwrap();
+        assert_eq!((task.train.len(), task.val.len(), task.test.len()), (18, 2, 5));
+        let first = |d: &dyn Dataset, i| match d.example(i).unwrap().input {
+            Input::Values(v) => (v[0] * 255.0) as u32 / 6,
+            Input::Tokens(_) => panic!(),
+        };
+        let mut seen: Vec<u32> = (0..18).map(|i| first(&*task.train, i)).collect();
+        let start = seen.clone();
+        seen.extend((0..2).map(|i| first(&*task.val, i)));
+        seen.sort_unstable();
+        assert_eq!(seen, (0..20).collect::<Vec<_>>());
+
+        let fewer = MnistConfig { train: 4, ..MnistConfig::default() };
+        let fewer = load("smnist", fewer, dir.path()).unwrap();
+        assert_eq!((0..4).map(|i| first(&*fewer.train, i)).collect::<Vec<_>>(), start[..4]);
+        assert_eq!(fewer.train.len(), 4);
+        assert_ne!(fewer.split_hash, task.split_hash);
+    }
+
+    #[test]
+    fn pmnist_permutes_smnist_and_prediction_agrees() {
+        let dir = tiny();
+        let [s, p] = ["smnist", "pmnist"]
+            .map(|name| load(name, MnistConfig::default(), dir.path()).unwrap());
+        let values = |task: &Task| match task.train.example(3).unwrap().input {
+            Input::Values(v) => v,
+            Input::Tokens(_) => panic!(),
+        };
+        let plain = values(&s);
+        let expected: Vec<f32> = [0, 4, 2, 1, 5, 3].map(|i: usize| plain[i]).into();
+        assert_eq!(values(&p), expected);
+        let read = p.encoder.read(&dir.path().join("train-images-idx3-ubyte.gz")).unwrap();
+        assert_eq!(read.len(), 20);
+        assert!(read.iter().any(|(_, input)| *input == Input::Values(expected.clone())));
+    }
+
+    #[test]
+    fn errors_say_what_is_missing() {
+        let dir = tiny();
+        let gone = load("smnist", MnistConfig::default(), &dir.path().join("x")).err().unwrap();
+        let gone = gone.to_string();
+        assert!(gone.contains("t10k-labels-idx1-ubyte") && gone.contains("x/mnist"), "{gone}");
+        let none = TaskConfig::default_for("smnist").unwrap().load(None, &|_| {}).err().unwrap();
+        assert!(none.to_string().contains("--data"), "{none}");
+        let config = MnistConfig { train: 19, ..MnistConfig::default() };
+        let many = load("smnist", config, dir.path()).err().unwrap().to_string();
+        assert!(many.contains("task.train = 19") && many.contains("only 18"), "{many}");
+        fs::write(dir.path().join("t10k-labels-idx1-ubyte"), idx_bytes(&[4], &[1; 4])).unwrap();
+        let few = load("smnist", MnistConfig::default(), dir.path()).err().unwrap().to_string();
+        assert!(few.contains("4 labels") && few.contains("5 images"), "{few}");
+        fs::write(dir.path().join("t10k-labels-idx1-ubyte"), idx_bytes(&[5], &[10; 5])).unwrap();
+        let high = load("smnist", MnistConfig::default(), dir.path()).err().unwrap().to_string();
+        assert!(high.contains("label 0 is 10"), "{high}");
+    }
+}
