@@ -1,6 +1,9 @@
 """Do the peers compute the right thing? Double precision, against golden tensors.
 
-    check.py FILE.safetensors...
+    check.py [--model] FILE.safetensors...
+
+A file kernel_* holds a kernel and a convolution, a file model_* a training. With --model the
+variants of the whole model are compared with each other as well.
 """
 
 import json
@@ -8,9 +11,11 @@ import os
 import sys
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # compiles faster
 
 import numpy as np  # noqa: E402
 
+import check_model  # noqa: E402
 import ops_jax  # noqa: E402
 import ops_torch  # noqa: E402
 import torch  # noqa: E402
@@ -87,13 +92,27 @@ def check(path):
     return worst
 
 
+def results(paths, model):
+    """Name, error and tolerance of every comparison."""
+    for path in paths:
+        base = os.path.basename(path)
+        if base.startswith("model_"):
+            for name, *rest in check_model.against_golden(read_safetensors(path)):
+                yield f"{base}: {name}", *rest
+        else:
+            for name, error in check(path).items():
+                yield f"{base}: {name}", error, TOLERANCE
+    if model:
+        yield from check_model.against_reference()
+
+
 def main():
     bad = 0
-    for path in sys.argv[1:]:
-        for name, error in check(path).items():
-            verdict = "ok" if error <= TOLERANCE else "WRONG"
-            bad += verdict != "ok"
-            print(f"check {os.path.basename(path)}: {name}: {error:.1e} {verdict}")
+    paths = [a for a in sys.argv[1:] if a != "--model"]
+    for name, error, tolerance in results(paths, "--model" in sys.argv[1:]):
+        verdict = "ok" if error <= tolerance else "WRONG"
+        bad += verdict != "ok"
+        print(f"check {name}: {error:.1e} {verdict}")
     sys.exit(1 if bad else 0)
 
 

@@ -40,16 +40,20 @@ def kernel_listing(Lambda, log_dt, W, L):
     return torch.einsum("hn,hnl->hl", W, S).real
 
 
-def _blocks(Lambda, log_dt, W, L):
-    """Left [H A N] with the weights in it, right [H N m]: K[a*m+b] = Re(left @ right)."""
+def setup(Lambda, log_dt, W, L):
+    """z [H N], weights [H N], shift [N]: a growing row is shifted by L-1 positions, so
+    that nothing exceeds one."""
     Lambda, W = map(torch.view_as_complex, (Lambda, W))
     z = _dt_lambda(Lambda, log_dt)
     growing = Lambda.real > 0
-    W = _weights(Lambda, W, z, growing, L)
+    return z, _weights(Lambda, W, z, growing, L), growing * (L - 1)
+
+
+def _blocks(Lambda, log_dt, W, L):
+    """Left [H A N] with the weights in it, right [H N m]: K[a*m+b] = Re(left @ right)."""
+    z, W, shift = setup(Lambda, log_dt, W, L)
     m = block_length(L)
-    starts = torch.arange(0, L, m, dtype=log_dt.dtype)
-    # A growing row is shifted by L-1 positions, so that nothing exceeds one.
-    starts = starts.unsqueeze(-1) - growing * (L - 1)  # [A N]
+    starts = torch.arange(0, L, m, dtype=log_dt.dtype).unsqueeze(-1) - shift  # [A N]
     left = W.unsqueeze(1) * (z.unsqueeze(1) * starts).exp()
     right = (z.unsqueeze(-1) * torch.arange(m, dtype=log_dt.dtype)).exp()
     return left, right

@@ -1,0 +1,161 @@
+"""Whole training steps: model_worker.py next to `dss bench train`."""
+
+import os
+import pathlib
+
+from harness import (
+    HERE, PYTHON, ROOT, attempt, footnotes, grid, heading, lack_of_memory, measure_row, ours_cell,
+    peer_cell, say, times,
+)
+from sizes import SIZES
+
+NAMES = list(SIZES)
+GOLDEN = ROOT / "crates" / "dss" / "tests" / "golden" / "model_dss_softmax_bn_post_tok.safetensors"
+LOSS_TOLERANCE = 1e-3  # of the first loss between peers, f32
+BUILD = "cargo build --release -p dss-cli"
+
+# malloc keeps freed memory instead of handing it back to the system: a step then has no page
+# faults. Only for the variant that is to be as fast as PyTorch can be.
+KEEP_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
+
+
+def names(quick):
+    return NAMES
+
+
+def limits(quick):
+    """Steps, seconds for them, seconds for a process."""
+    return (5, 40, 400) if quick else (10, 300, 1800)
+
+
+def golden_files():
+    """A stored training, where the tests of the crate bring it along."""
+    return [GOLDEN] if GOLDEN.is_file() else []
+
+
+# --- the peers ---------------------------------------------------------------
+
+
+def variants(quick):
+    """Column -> the (library, variant) pairs tried for it; the fastest counts."""
+    jax = ["blocked"] if quick else ["blocked", "blocked-real"]
+    return {
+        "listing": [("torch", "listing")],
+        "blocked": [("torch", "blocked")],
+        "tuned": [("torch", "tuned")],
+        "jax": [("jax", variant) for variant in jax],
+    }
+
+
+def estimate_mb(size, variant):
+    """Rough peak: what every layer keeps for the backward pass, and for the listing one
+    complex [H N L] tensor per layer and a few more at a time."""
+    need = 16 * size.layers * size.B * size.H * size.L * 4
+    if variant == "listing":
+        need += (size.layers + 4) * size.H * size.N * size.L * 8
+    return need / 2**20
+
+
+# --- measuring ---------------------------------------------------------------
+
+
+def program():
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return ROOT / target / "release" / "dss"
+
+
+def prepare_ours():
+    """Look for our program; what to say about it beside the table."""
+    path = os.path.relpath(program(), ROOT)
+    if not program().is_file():
+        note = f"Ours is missing: there is no {path}. Build it with `{BUILD}`."
+    else:
+        built = program().stat().st_mtime
+        newer = [p for p in ROOT.glob("crates/*/src/**/*.rs") if p.stat().st_mtime > built]
+        if not newer:
+            return []
+        note = (f"Ours may be out of date: {newer[0].relative_to(ROOT)} is newer than {path}. "
+                f"Build it with `{BUILD}`.")
+    say(f"peers: {note}")
+    return [note]
+
+
+def measure_ours(size, options, env):
+    command = [program(), "bench", "train", "--size", size.name, "--json", "--steps", options.repeats]
+    record = attempt(command, env, options.timeout)
+    if record["status"] == "ok" and record.get("size") != size.name:
+        return {"status": "failed", "reason": f"answered for {record.get('size')!r}"}
+    return record
+
+
+def measure_peer(size, library, variant, options, env):
+    refused = lack_of_memory(estimate_mb(size, variant))
+    if refused:
+        return refused
+    steps = options.repeats
+    if variant == "listing":
+        steps = 2 if options.quick else 3
+    command = [
+        PYTHON, HERE / "model_worker.py", library, variant, size.name,
+        "--steps", steps, "--budget", options.budget, "--threads", options.threads,
+    ]
+    return attempt(command, {**env, **KEEP_MEMORY} if variant == "tuned" else env, options.timeout)
+
+
+def losses_agree(a, b):
+    first, other = a["losses"][0], b["losses"][0]
+    finite = all(abs(x) < float("inf") for x in a["losses"])
+    return finite and abs(first - other) <= LOSS_TOLERANCE * abs(other)
+
+
+def measure(name, options, env):
+    """Ours, every peer, ours again."""
+    size = SIZES[name]
+    return measure_row(
+        name, variants(options.quick), options.peers_only or not program().is_file(),
+        lambda: measure_ours(size, options, env),
+        lambda library, variant: measure_peer(size, library, variant, options, env),
+        losses_agree,
+    )
+
+
+# --- output ------------------------------------------------------------------
+
+HEADS = {"listing": "PyTorch listing", "blocked": "PyTorch blocked", "tuned": "PyTorch tuned",
+         "jax": "JAX"}
+
+
+def describe(name):
+    size = SIZES[name]
+    return f"{name} ({size.layers}xH{size.H}, L{size.L}, B{size.B}, N{size.N})"
+
+
+def markdown(meta, rows):
+    lines = heading("Training step of a DSS model against PyTorch and JAX", meta) + [
+        "Cells: median ms of a step / peak MB, f32. Reference is the paper's listing in PyTorch, "
+        "strong the fastest peer. Ours is the median of two runs, one before and one after the "
+        "peers.", "",
+    ]
+    body = []
+    for row in rows:
+        strong = peer_cell(row["peers"][row["strong"]], HEADS[row["strong"]]) if row["strong"] else "-"
+        body.append([
+            describe(row["case"]), peer_cell(row["peers"]["listing"]), strong, ours_cell(row),
+            times(row["listing_over_ours"]), times(row["strong_over_ours"]),
+        ])
+    header = ["size", "reference", "strong", "ours", "reference / ours", "strong / ours"]
+    lines += grid("Training step", header, body)
+
+    body = [
+        [row["case"]] + [
+            peer_cell(peer, peer["best"] if column == "jax" else "")
+            for column, peer in row["peers"].items()
+        ]
+        for row in rows
+    ]
+    lines += grid("Every peer", ["size", *HEADS.values()], body)
+    return "\n".join(lines + footnotes(rows))
