@@ -49,12 +49,12 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// False for NaN and infinities.
     fn is_finite(self) -> bool;
-    /// Distribution function Φ and density φ of the standard normal law.
+    /// Distribution function Φ and density φ of the standard normal law; `fuse`: there is a fused multiply-add.
     #[doc(hidden)]
-    fn normal(self) -> (Self, Self);
+    fn normal(self, fuse: bool) -> (Self, Self);
     /// 1 / (1 + e^{-x})
     #[doc(hidden)]
-    fn sigmoid(self) -> Self;
+    fn sigmoid(self, fuse: bool) -> Self;
 
     #[doc(hidden)]
     fn lanes<S: Simd>() -> usize {
@@ -86,7 +86,7 @@ mod sealed {
 
 /// Without hardware FMA the fused form is a library call: take the product and the sum instead.
 #[inline(always)]
-fn fuses<S: Simd>() -> bool {
+pub(crate) fn fuses<S: Simd>() -> bool {
     cfg!(not(target_arch = "wasm32")) && TypeId::of::<S>() != TypeId::of::<pulp::Scalar128b>()
 }
 
@@ -116,12 +116,12 @@ macro_rules! real {
                 $t::is_finite(self)
             }
             #[inline(always)]
-            fn normal(self) -> (Self, Self) {
-                activation::$t::normal(self)
+            fn normal(self, fuse: bool) -> (Self, Self) {
+                activation::$t::normal(fuse, self)
             }
             #[inline(always)]
-            fn sigmoid(self) -> Self {
-                activation::$t::sigmoid(self)
+            fn sigmoid(self, fuse: bool) -> Self {
+                activation::$t::sigmoid(fuse, self)
             }
             pulp_ops!($t, $v);
         }

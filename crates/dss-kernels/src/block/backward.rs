@@ -68,7 +68,7 @@ impl<T: Real> Block<T> {
         // A batch norm behind the block: its sums over all rows come first.
         let mut post = None;
         if let (false, false, Some(s)) = (prenorm, layer, &s) {
-            channel_sums(dy, s.as_slice(), &stats, l, &mut sums.norm);
+            channel_sums(dy, s, &stats, l, &mut sums.norm);
             let (sum, product) = sums.norm.finish(h);
             post = Some(p.norm.backward_coefficients(&stats, &sum, &product));
         }
@@ -101,8 +101,8 @@ impl<T: Real> Block<T> {
                 first_sample: first,
                 post: post.as_ref(),
             };
-            let v = &v.as_slice()[at.clone()];
-            let s = s.as_ref().map(|s| &s.as_slice()[at]);
+            let v = &v[at.clone()];
+            let s = s.as_ref().map(|s| &s[at]);
             let dv = &mut self.v.as_mut_slice()[inside];
             pass.before_conv([u, v, dy], s, dx, dv, &mut sums, &mut self.scratch);
             let (dv, du) = (&self.v.as_slice()[inside], &mut self.du.as_mut_slice()[inside]);
@@ -122,16 +122,14 @@ impl<T: Real> Block<T> {
         let weight = weight.chunks_exact(width).flat_map(|row| &row[..h]);
         let round = |x: &[f64]| x.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>();
         let (sum, product) = sums.norm.finish(h);
-        let grads = BlockGrads {
+        Ok(BlockGrads {
             k,
             d: round(&sum_slots(&sums.d, h)),
             out_weight: weight.map(|&w| T::from_f64(w)).collect(),
             out_bias: round(&sum_slots(&sums.bias, out_width)[..o]),
             gamma: round(&product),
             beta: round(&sum),
-        };
-        self.recycle(Saved { v, s, stats });
-        Ok(grads)
+        })
     }
 }
 

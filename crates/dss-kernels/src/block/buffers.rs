@@ -2,9 +2,10 @@
 
 use crate::lines::Lines;
 use crate::real::Real;
-use std::sync::{Mutex, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Buffers between uses, for any number of plans and threads.
+/// Idle buffers, for any number of plans and threads.
 pub struct Buffers<T: Real>(Mutex<Vec<Lines<T>>>);
 
 impl<T: Real> Default for Buffers<T> {
@@ -14,19 +15,73 @@ impl<T: Real> Default for Buffers<T> {
 }
 
 impl<T: Real> Buffers<T> {
-    /// A buffer of at least `len` elements, with old content. Where none fits, one that does not is given up for it.
-    pub(super) fn take(&self, len: usize) -> Lines<T> {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |buffer: &Lines<T>| (len..=2 * len).contains(&buffer.as_slice().len());
-        if let Some(i) = free.iter().position(fits) {
-            return free.swap_remove(i);
-        }
-        free.pop();
-        Lines::new(len.div_ceil(T::LINE))
+    /// A buffer of `len` elements with any content. Where no idle one fits, one that does not is given up for it.
+    pub fn take(self: &Arc<Self>, len: usize) -> Buffer<T> {
+        let fits = |idle: &Lines<T>| (len..=2 * len).contains(&idle.as_slice().len());
+        let found = {
+            let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match idle.iter().position(fits) {
+                Some(i) => Some(idle.swap_remove(i)),
+                None => {
+                    idle.pop();
+                    None
+                }
+            }
+        };
+        let lines = found.unwrap_or_else(|| Lines::new(len.div_ceil(T::LINE)));
+        Buffer { lines: Some(lines), len, home: self.clone() }
     }
+}
 
-    /// Takes buffers back.
-    pub(super) fn give(&self, buffers: impl IntoIterator<Item = Lines<T>>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(buffers);
+/// A slice that goes back to its [`Buffers`] when dropped.
+pub struct Buffer<T: Real> {
+    /// Present until dropped.
+    lines: Option<Lines<T>>,
+    len: usize,
+    home: Arc<Buffers<T>>,
+}
+
+impl<T: Real> Buffer<T> {
+    /// Bytes that the first element is aligned to.
+    pub const ALIGN: usize = 64;
+}
+
+impl<T: Real> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.lines.as_ref().map_or(&[], |lines| &lines.as_slice()[..self.len])
+    }
+}
+
+impl<T: Real> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.lines.as_mut().map_or(&mut [], |lines| &mut lines.as_mut_slice()[..self.len])
+    }
+}
+
+impl<T: Real> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        let mut idle = self.home.0.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.extend(self.lines.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_buffer_comes_back() {
+        let home = Arc::new(Buffers::<f32>::default());
+        let first = home.take(100).as_ptr();
+        assert_eq!(home.take(90).as_ptr(), first);
+        assert_eq!(home.take(90).len(), 90);
+        // Too large a request, and too small a one, get their own; the idle one is given up.
+        let large = home.take(1000);
+        assert!(home.0.lock().unwrap().is_empty());
+        drop(large);
+        assert_eq!(home.take(10).len(), 10);
+        assert_eq!(home.0.lock().unwrap().len(), 1);
     }
 }

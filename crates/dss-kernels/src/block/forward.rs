@@ -52,11 +52,11 @@ impl<T: Real> Block<T> {
                     _ => x,
                 };
                 let v = match &mut v_kept {
-                    Some(v) => &mut v.as_mut_slice()[at.clone()],
+                    Some(v) => &mut v[at.clone()],
                     None => &mut self.v.as_mut_slice()[..x.len()],
                 };
                 self.conv.filter_samples(u, v);
-                let s = s_kept.as_mut().map(|s| &mut s.as_mut_slice()[at]);
+                let s = s_kept.as_mut().map(|s| &mut s[at]);
                 RowPass {
                     config: self.config,
                     p,
@@ -73,15 +73,9 @@ impl<T: Real> Block<T> {
             moments = Some(all);
             let s = s_kept.as_ref().expect("kept for a batch norm");
             let apply = Apply::new(&p.norm, &mut stats, x.len() / h);
-            normalise(&s.as_slice()[..x.len()], 0, &apply, y);
+            normalise(s, 0, &apply, y);
         }
-        let saved = match (v_kept, s_kept) {
-            (Some(v), s) => Some(Saved { v, s, stats }),
-            (None, s) => {
-                self.buffers.give(s);
-                None
-            }
-        };
+        let saved = v_kept.map(|v| Saved { v, s: s_kept, stats });
         Ok((saved, moments))
     }
 }

@@ -23,12 +23,12 @@ use share::CHUNK;
 use std::sync::Arc;
 
 pub use backward::BlockGrads;
-pub use buffers::Buffers;
+pub use buffers::{Buffer, Buffers};
 pub use norm::{BatchMoments, Norm, NormParams, NormStats, norm_backward, norm_forward};
 pub use pool::{Pool, pool_backward, pool_forward};
 
 /// Elements of activations that go through a block together: about what two cores hold in their caches.
-const GROUP: usize = 1 << 20;
+const GROUP: usize = 1 << 19;
 
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,9 +74,9 @@ pub struct BlockParams<'a, T> {
 /// What the backward needs of a forward call.
 pub struct Saved<T: Real> {
     /// K * u + D·u: `[B, L, H]`
-    v: Lines<T>,
+    v: Buffer<T>,
     /// x + f(x) of a post-norm block: `[B, L, H]`
-    s: Option<Lines<T>>,
+    s: Option<Buffer<T>>,
     stats: NormStats<T>,
 }
 
@@ -221,12 +221,6 @@ impl<T: Real> Block<T> {
             }
         }
         Ok(b)
-    }
-
-    /// Takes the buffers of a forward call whose backward is done or not wanted.
-    pub fn recycle(&self, saved: Saved<T>) {
-        let Saved { v, s, .. } = saved;
-        self.buffers.give([Some(v), s].into_iter().flatten());
     }
 }
 

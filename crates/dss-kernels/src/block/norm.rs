@@ -162,17 +162,12 @@ impl<T: Real> NormParams<'_, T> {
         }
     }
 
-    /// BatchNorm as one multiplication and one addition per channel.
-    pub(super) fn scale_and_shift(&self, stats: &NormStats<T>) -> (Vec<T>, Vec<T>) {
-        let both = self.gamma.iter().zip(self.beta).zip(stats.mean.iter().zip(&stats.rstd));
-        both.map(|((&gamma, &beta), (&mean, &rstd))| {
-            let scale = gamma.to_f64() * rstd.to_f64();
-            (T::from_f64(scale), T::from_f64(beta.to_f64() - scale * mean.to_f64()))
-        })
-        .unzip()
+    /// γ·rstd per channel.
+    fn scale(&self, stats: &NormStats<T>) -> Vec<T> {
+        self.gamma.iter().zip(&stats.rstd).map(|(&gamma, &rstd)| gamma * rstd).collect()
     }
 
-    /// Per channel, a, b and c of dx = a·dy + b·x + c, for rows that count and for those that do not.
+    /// Per channel, a, b and c of dx = a·dy + b·(x − mean) + c, for rows that count and for those that do not.
     pub(super) fn backward_coefficients(
         &self,
         stats: &NormStats<T>,
@@ -185,17 +180,17 @@ impl<T: Real> NormParams<'_, T> {
             b: vec![T::ZERO; h],
             c: vec![T::ZERO; h],
             zero: vec![T::ZERO; h],
+            mean: stats.mean.clone(),
         };
         for i in 0..h {
-            let (mean, rstd) = (stats.mean[i].to_f64(), stats.rstd[i].to_f64());
+            let rstd = stats.rstd[i].to_f64();
             let a = self.gamma[i].to_f64() * rstd;
             out.a[i] = T::from_f64(a);
             if stats.count > 0 {
                 // dx = a·(dy − Σdy/n − x̂·Σdy·x̂/n)
                 let n = stats.count as f64;
-                let b = -a * rstd * product[i] / n;
-                out.b[i] = T::from_f64(b);
-                out.c[i] = T::from_f64(-a * sum[i] / n - b * mean);
+                out.b[i] = T::from_f64(-a * rstd * product[i] / n);
+                out.c[i] = T::from_f64(-a * sum[i] / n);
             }
         }
         out
@@ -208,15 +203,16 @@ pub(super) struct BackwardCoefficients<T> {
     b: Vec<T>,
     c: Vec<T>,
     zero: Vec<T>,
+    mean: Vec<T>,
 }
 
 impl<T: Real> BackwardCoefficients<T> {
     /// dx of some rows of one sample, of which the first `counted` count.
     pub(super) fn apply(&self, dy: &[T], x: &[T], dx: &mut [T], counted: usize) {
-        let Self { a, b, c, zero } = self;
+        let Self { a, b, c, zero, mean } = self;
         let split = counted * a.len();
-        rows::batch_norm_backward(&dy[..split], &x[..split], a, b, c, &mut dx[..split]);
-        rows::batch_norm_backward(&dy[split..], &x[split..], a, zero, zero, &mut dx[split..]);
+        rows::batch_norm_backward(&dy[..split], &x[..split], mean, a, b, c, &mut dx[..split]);
+        rows::batch_norm_backward(&dy[split..], &x[split..], mean, a, zero, zero, &mut dx[split..]);
     }
 }
 
@@ -280,8 +276,8 @@ pub fn norm_forward<T: Real>(
 /// The forward pass of a norm, row by row.
 pub(super) struct Apply<'a, T: Real> {
     params: &'a NormParams<'a, T>,
-    scale: Vec<T>,
-    shift: Vec<T>,
+    /// BatchNorm's mean and γ·rstd of each channel.
+    channels: Option<(&'a [T], Vec<T>)>,
     /// Where LayerNorm keeps the mean and rstd of each row.
     kept: Option<(Disjoint<'a, T>, Disjoint<'a, T>)>,
 }
@@ -297,10 +293,10 @@ impl<'a, T: Real> Apply<'a, T> {
             stats.mean.resize(rows, T::ZERO);
             stats.rstd.resize(rows, T::ZERO);
             let kept = (Disjoint::new(&mut stats.mean), Disjoint::new(&mut stats.rstd));
-            return Self { params, scale: vec![], shift: vec![], kept: Some(kept) };
+            return Self { params, channels: None, kept: Some(kept) };
         }
-        let (scale, shift) = params.scale_and_shift(stats);
-        Self { params, scale, shift, kept: None }
+        let scale = params.scale(stats);
+        Self { params, channels: Some((&stats.mean, scale)), kept: None }
     }
 
     /// H
@@ -311,14 +307,14 @@ impl<'a, T: Real> Apply<'a, T> {
     /// Rows from `first` on. A row may be given to one worker at a time.
     pub(super) fn rows(&self, x: &[T], first: usize, y: &mut [T]) {
         let NormParams { gamma, beta, eps, .. } = *self.params;
-        match &self.kept {
-            Some((mean, rstd)) => {
-                let count = x.len() / gamma.len();
-                // SAFETY: the caller gives each row to one worker.
-                let (mean, rstd) = unsafe { (mean.part(first, count), rstd.part(first, count)) };
-                rows::layer_norm(x, gamma, beta, eps, y, mean, rstd);
-            }
-            None => rows::affine(x, &self.scale, &self.shift, y),
+        if let Some((mean, scale)) = &self.channels {
+            rows::batch_norm(x, mean, scale, beta, y);
+        }
+        if let Some((mean, rstd)) = &self.kept {
+            let count = x.len() / gamma.len();
+            // SAFETY: the caller gives each row to one worker.
+            let (mean, rstd) = unsafe { (mean.part(first, count), rstd.part(first, count)) };
+            rows::layer_norm(x, gamma, beta, eps, y, mean, rstd);
         }
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Every function takes a few whole rows, `[rows, H]`, and is compiled for the machine's widest instruction set.
 
-use crate::real::{Real, dispatch};
+use crate::real::{Real, dispatch, fuses};
 use pulp::{Simd, WithSimd};
 
 /// A function whose plain loops are compiled once per instruction set, the right one being chosen at run time.
 macro_rules! simd {
-    ($(#[$doc:meta])* fn $name:ident<T>($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+    ($(#[$doc:meta])* fn $name:ident<T>($($arg:ident: $ty:ty),* $(,)?) |$fuse:pat_param| $body:block) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         pub(super) fn $name<'a, T: Real>($($arg: $ty),*) {
@@ -20,6 +20,7 @@ macro_rules! simd {
                 #[inline(always)]
                 fn with_simd<S: Simd>(self, _: S) {
                     let Self { $($arg,)* .. } = self;
+                    let $fuse = fuses::<S>();
                     $body
                 }
             }
@@ -32,13 +33,13 @@ simd! {
     /// v += D·u; g = GELU(v)·mask. v, u: `[rows, H]`; g: `[rows, width]`.
     fn gelu<T>(
         v: &'a mut [T], u: &'a [T], d: &'a [T], mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
-    ) {
+    ) |fuse| {
         let h = d.len();
         let rows = v.chunks_exact_mut(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width));
         for ((v, u), g) in rows {
             for (((v, &u), &d), g) in v.iter_mut().zip(u).zip(d).zip(g.iter_mut()) {
                 *v += d * u;
-                *g = *v * v.normal().0;
+                *g = *v * v.normal(fuse).0;
             }
             if let Some(mask) = mask {
                 for (g, &mask) in g.iter_mut().zip(mask) {
@@ -53,11 +54,11 @@ simd! {
     /// g = GELU(v)·mask and slope = GELU'(v)·mask. v: `[rows, H]`; g, slope: `[rows, width]`.
     fn gelu_with_slope<T>(
         v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], slope: &'a mut [T], width: usize,
-    ) {
+    ) |fuse| {
         let rows = v.chunks_exact(h).zip(g.chunks_exact_mut(width)).zip(slope.chunks_exact_mut(width));
         for ((v, g), slope) in rows {
             for ((&v, g), slope) in v.iter().zip(g.iter_mut()).zip(slope.iter_mut()) {
-                let (cdf, pdf) = v.normal();
+                let (cdf, pdf) = v.normal(fuse);
                 *g = v * cdf;
                 *slope = cdf + v * pdf;
             }
@@ -76,7 +77,7 @@ simd! {
     fn residual<T>(
         z: &'a mut [T], width: usize, bias: Option<&'a [T]>, mask: Option<&'a [T]>,
         x: &'a [T], s: &'a mut [T], h: usize,
-    ) {
+    ) |_| {
         let rows = z.chunks_exact_mut(width).zip(x.chunks_exact(h)).zip(s.chunks_exact_mut(h));
         for ((z, x), s) in rows {
             if let Some(bias) = bias {
@@ -98,13 +99,13 @@ simd! {
 
 simd! {
     /// The gated unit: z = (a, b) becomes (a + bias_a)·σ(b + bias_b) in its first half. z: `[rows, width]`, bias: `[2H]`.
-    fn gate<T>(z: &'a mut [T], width: usize, bias: &'a [T]) {
+    fn gate<T>(z: &'a mut [T], width: usize, bias: &'a [T]) |fuse| {
         let h = bias.len() / 2;
         for z in z.chunks_exact_mut(width) {
             let (a, b) = z[..2 * h].split_at_mut(h);
             let (bias_a, bias_b) = bias.split_at(h);
             for (((a, &b), &bias_a), &bias_b) in a.iter_mut().zip(b.iter()).zip(bias_a).zip(bias_b) {
-                *a = (*a + bias_a) * (b + bias_b).sigmoid();
+                *a = (*a + bias_a) * (b + bias_b).sigmoid(fuse);
             }
         }
     }
@@ -112,7 +113,7 @@ simd! {
 
 simd! {
     /// dz = mask·ds. ds: `[rows, H]`; dz: `[rows, width]`.
-    fn masked<T>(ds: &'a [T], h: usize, mask: Option<&'a [T]>, dz: &'a mut [T], width: usize) {
+    fn masked<T>(ds: &'a [T], h: usize, mask: Option<&'a [T]>, dz: &'a mut [T], width: usize) |_| {
         for (ds, dz) in ds.chunks_exact(h).zip(dz.chunks_exact_mut(width)) {
             match mask {
                 None => dz[..h].copy_from_slice(ds),
@@ -129,7 +130,7 @@ simd! {
 simd! {
     /// The gated unit's backward. dz holds the gradient of its output in the first half and that of (a, b) afterwards;
     /// z: (a, b) without their bias. Both `[rows, width]`; bias: `[2H]`.
-    fn gate_backward<T>(z: &'a [T], dz: &'a mut [T], width: usize, bias: &'a [T]) {
+    fn gate_backward<T>(z: &'a [T], dz: &'a mut [T], width: usize, bias: &'a [T]) |fuse| {
         let h = bias.len() / 2;
         let (bias_a, bias_b) = bias.split_at(h);
         for (z, dz) in z.chunks_exact(width).zip(dz.chunks_exact_mut(width)) {
@@ -137,7 +138,7 @@ simd! {
             let (da, db) = dz[..2 * h].split_at_mut(h);
             let bias = bias_a.iter().zip(bias_b);
             for ((((&a, &b), da), db), (&bias_a, &bias_b)) in a.iter().zip(b).zip(da).zip(db).zip(bias) {
-                let gate = (b + bias_b).sigmoid();
+                let gate = (b + bias_b).sigmoid(fuse);
                 *db = *da * (a + bias_a) * (gate - gate * gate);
                 *da = *da * gate;
             }
@@ -147,7 +148,7 @@ simd! {
 
 simd! {
     /// sum += Σ over the rows. rows: `[rows, width]`.
-    fn column_sums<T>(rows: &'a [T], width: usize, sum: &'a mut [T]) {
+    fn column_sums<T>(rows: &'a [T], width: usize, sum: &'a mut [T]) |_| {
         for row in rows.chunks_exact(width) {
             for (sum, &x) in sum.iter_mut().zip(row) {
                 *sum += x;
@@ -160,7 +161,7 @@ simd! {
     /// dv = dg·slope; dd += Σ dv·u. dg, slope: `[rows, width]`; u, dv: `[rows, H]`.
     fn through_gelu<T>(
         dg: &'a [T], slope: &'a [T], width: usize, u: &'a [T], dv: &'a mut [T], dd: &'a mut [T],
-    ) {
+    ) |_| {
         let h = dd.len();
         let rows = dg.chunks_exact(width).zip(slope.chunks_exact(width));
         for ((dg, slope), (u, dv)) in rows.zip(u.chunks_exact(h).zip(dv.chunks_exact_mut(h))) {
@@ -175,7 +176,7 @@ simd! {
 
 simd! {
     /// out += D·dv. out, dv: `[rows, H]`.
-    fn add_skip<T>(out: &'a mut [T], d: &'a [T], dv: &'a [T]) {
+    fn add_skip<T>(out: &'a mut [T], d: &'a [T], dv: &'a [T]) |_| {
         let h = d.len();
         for (out, dv) in out.chunks_exact_mut(h).zip(dv.chunks_exact(h)) {
             for ((out, &d), &dv) in out.iter_mut().zip(d).zip(dv) {
@@ -187,7 +188,7 @@ simd! {
 
 simd! {
     /// out += du + D·dv. All `[rows, H]`.
-    fn add_both<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) {
+    fn add_both<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) |_| {
         let h = d.len();
         let rows = out.chunks_exact_mut(h).zip(du.chunks_exact(h)).zip(dv.chunks_exact(h));
         for ((out, du), dv) in rows {
@@ -199,12 +200,13 @@ simd! {
 }
 
 simd! {
-    /// y = scale·x + shift per channel. x, y: `[rows, H]`.
-    fn affine<T>(x: &'a [T], scale: &'a [T], shift: &'a [T], y: &'a mut [T]) {
+    /// y = scale·(x − mean) + β per channel. x, y: `[rows, H]`.
+    fn batch_norm<T>(x: &'a [T], mean: &'a [T], scale: &'a [T], beta: &'a [T], y: &'a mut [T]) |_| {
         let h = scale.len();
         for (x, y) in x.chunks_exact(h).zip(y.chunks_exact_mut(h)) {
-            for (((&x, y), &scale), &shift) in x.iter().zip(y.iter_mut()).zip(scale).zip(shift) {
-                *y = x * scale + shift;
+            let channels = mean.iter().zip(scale).zip(beta);
+            for ((&x, y), ((&mean, &scale), &beta)) in x.iter().zip(y.iter_mut()).zip(channels) {
+                *y = (x - mean) * scale + beta;
             }
         }
     }
@@ -212,7 +214,7 @@ simd! {
 
 simd! {
     /// Mean and sum of squared deviations per channel. x: `[rows, H]`; mean, deviation: `[H]`.
-    fn moments<T>(x: &'a [T], mean: &'a mut [T], deviation: &'a mut [T]) {
+    fn moments<T>(x: &'a [T], mean: &'a mut [T], deviation: &'a mut [T]) |_| {
         let h = mean.len();
         mean.fill(T::ZERO);
         deviation.fill(T::ZERO);
@@ -237,7 +239,7 @@ simd! {
     /// sum += Σ dy and product += Σ dy·x̂, x̂ = (x − mean)·rstd. dy, x: `[rows, H]`; the rest `[H]`.
     fn norm_sums<T>(
         dy: &'a [T], x: &'a [T], mean: &'a [T], rstd: &'a [T], sum: &'a mut [T], product: &'a mut [T],
-    ) {
+    ) |_| {
         let h = mean.len();
         for (dy, x) in dy.chunks_exact(h).zip(x.chunks_exact(h)) {
             let channels = mean.iter().zip(rstd).zip(sum.iter_mut().zip(product.iter_mut()));
@@ -250,15 +252,15 @@ simd! {
 }
 
 simd! {
-    /// dx = a·dy + b·x + c per channel. All `[rows, H]` or `[H]`.
+    /// dx = a·dy + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
     fn batch_norm_backward<T>(
-        dy: &'a [T], x: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
-    ) {
+        dy: &'a [T], x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
+    ) |_| {
         let h = a.len();
         for ((dy, x), dx) in dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h)) {
-            let channels = a.iter().zip(b).zip(c);
-            for (((&dy, &x), dx), ((&a, &b), &c)) in dy.iter().zip(x).zip(dx).zip(channels) {
-                *dx = a * dy + (b * x + c);
+            let channels = mean.iter().zip(a).zip(b.iter().zip(c));
+            for (((&dy, &x), dx), ((&mean, &a), (&b, &c))) in dy.iter().zip(x).zip(dx).zip(channels) {
+                *dx = a * dy + (b * (x - mean) + c);
             }
         }
     }
@@ -268,7 +270,7 @@ simd! {
     /// LayerNorm of each row; its mean and 1/√(var + ε) are kept. x, y: `[rows, H]`; mean, rstd: `[rows]`.
     fn layer_norm<T>(
         x: &'a [T], gamma: &'a [T], beta: &'a [T], eps: f64, y: &'a mut [T], mean: &'a mut [T], rstd: &'a mut [T],
-    ) {
+    ) |_| {
         let h = gamma.len();
         let share = T::from_f64(1.0 / h as f64);
         let rows = x.chunks_exact(h).zip(y.chunks_exact_mut(h)).zip(mean.iter_mut().zip(rstd));
@@ -289,7 +291,7 @@ simd! {
     fn layer_norm_backward<T>(
         dy: &'a [T], x: &'a [T], gamma: &'a [T], mean: &'a [T], rstd: &'a [T],
         dx: &'a mut [T], sum: &'a mut [T], product: &'a mut [T],
-    ) {
+    ) |_| {
         let h = gamma.len();
         let share = T::from_f64(1.0 / h as f64);
         let rows = dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h));
@@ -310,7 +312,7 @@ simd! {
 
 simd! {
     /// out += x.
-    fn add<T>(out: &'a mut [T], x: &'a [T]) {
+    fn add<T>(out: &'a mut [T], x: &'a [T]) |_| {
         for (out, &x) in out.iter_mut().zip(x) {
             *out += x;
         }

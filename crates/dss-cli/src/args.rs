@@ -1,0 +1,304 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dss_data::TaskConfig;
+
+/// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dss",
+    version,
+    about,
+    after_help = "\
+Examples:
+  dss train listops              train on generated data; nothing to download
+  dss eval runs/listops-laptop-0 score the result on the test set
+  dss config show listops        every setting with a comment
+
+Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 interrupted (go on with --resume).
+Results go to standard output, progress and errors to standard error."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model and leave it, its curves and a report in a run directory
+    Train(TrainArgs),
+    /// Score the best checkpoint of a run
+    Eval(EvalArgs),
+    /// Apply the best checkpoint of a run to new sequences
+    Predict(PredictArgs),
+    /// Show settings, tasks and presets
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Measure the speed of this machine
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  dss completions bash > ~/.local/share/bash-completion/completions/dss
+  dss completions zsh > \"${fpath[1]}/_dss\"
+  dss completions fish > ~/.config/fish/completions/dss.fish")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn tasks() -> PossibleValuesParser {
+    PossibleValuesParser::new(TaskConfig::NAMES.iter().copied())
+}
+
+/// Where a configuration comes from.
+#[derive(Debug, Args)]
+pub struct Settings {
+    /// The task; `dss config list` says what they are
+    #[arg(value_parser = tasks())]
+    pub task: String,
+    /// A set of values that comes with the program [default: laptop]
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// A TOML file over the preset; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub config: Vec<PathBuf>,
+    /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+}
+
+/// `dss train`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss train listops
+  dss train listops --preset paper --out runs/big --threads 8
+  dss train smnist --data ~/data --set variant=exp --set train.epochs=20
+  dss train files --set path=mine.csv --set label=kind
+  dss train listops --resume                       go on with the newest run of the task
+  dss train listops --resume --out runs/big --set epochs=80
+  dss train delay --json | jq -c 'select(.event == \"eval\")'
+
+Ctrl-C or SIGTERM finishes the step at hand, saves the state and exits with code 130; a second one ends at once.
+A run that was killed in any other way goes on with --resume too, to the same bits.
+With --json every line of standard output is one object: event is loading, start, step, eval,
+checkpoint, note or end.")]
+pub struct TrainArgs {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// The run directory [default: runs/TASK-PRESET-SEED, with a number if that exists]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with the run in --out, or with the newest run of the task
+    #[arg(long)]
+    pub resume: bool,
+    /// Where to compute
+    #[arg(long, default_value = "cpu", value_name = "NAME")]
+    pub device: String,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub threads: Option<usize>,
+    /// Events as JSON on standard output
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
+    /// No progress, only the result
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A part of the data.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Split {
+    /// The reported result
+    Test,
+    /// Chose the checkpoint
+    Val,
+    /// Was trained on
+    Train,
+}
+
+/// `dss eval`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss eval runs/listops-laptop-0
+  dss eval runs/smnist-laptop-0 --split val --data ~/data
+  dss eval runs/listops-laptop-0 --json | jq .accuracy")]
+pub struct EvalArgs {
+    /// The run directory
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Which part of the data
+    #[arg(long, value_enum, default_value = "test")]
+    pub split: Split,
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// Sequences per batch [default: as in the run]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub batch: Option<usize>,
+    /// Where to compute
+    #[arg(long, default_value = "cpu", value_name = "NAME")]
+    pub device: String,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub threads: Option<usize>,
+    /// The scores as a JSON object, the confusion matrix included
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dss predict`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss predict runs/listops-laptop-0 expressions.txt
+  dss predict runs/files-laptop-0 new.csv --csv > answers.csv
+  dss predict runs/files-laptop-0 a.txt b.txt --json
+
+Each sequence gets one line: its name (such as new.csv:3), the answer and, for classes, its probability; a task that
+asks at every position gets one line per position. The files have the layout of the task's own data, without answers.")]
+pub struct PredictArgs {
+    /// The run directory
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Files with sequences
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Sequences per batch
+    #[arg(long, default_value = "32", value_name = "N", value_parser = positive)]
+    pub batch: usize,
+    /// Where to compute
+    #[arg(long, default_value = "cpu", value_name = "NAME")]
+    pub device: String,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub threads: Option<usize>,
+    /// One JSON object per sequence, with all probabilities
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// A CSV table with a head line
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// `dss config`
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the resolved configuration as TOML, with a comment at every key
+    #[command(after_help = "\
+Examples:
+  dss config show listops
+  dss config show listops --preset paper --set h=256
+  dss config show delay > mine.toml; dss train delay --config mine.toml")]
+    Show(Settings),
+    /// List tasks and presets
+    #[command(after_help = "\
+Examples:
+  dss config list")]
+    List,
+}
+
+/// `dss bench`
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Time whole training steps: forward, backward, AdamW
+    Train(BenchArgs),
+}
+
+/// `dss bench train`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss bench train
+  dss bench train --size speech --steps 5
+  dss bench train --size listops --form composed --json
+
+Sizes (layers x H, length L, batch B, N = 64, BatchNorm after the residual, random data):
+  listops  6 x 128, L  2048, B 16, tokens
+  image    6 x 512, L  1024, B  8, numbers
+  speech   6 x 128, L 16000, B  4, numbers")]
+pub struct BenchArgs {
+    /// Which size
+    #[arg(long, value_enum, default_value = "all")]
+    pub size: Size,
+    /// Timed steps, after two that are not
+    #[arg(long, default_value = "10", value_name = "N", value_parser = positive)]
+    pub steps: usize,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub threads: Option<usize>,
+    /// Which implementation
+    #[arg(long, value_enum, default_value = "fused")]
+    pub form: Form,
+    /// One JSON object per size
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The sizes of `dss bench train`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    Listops,
+    Image,
+    Speech,
+    All,
+}
+
+/// The forms of a model that can be forced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// One custom operation per layer
+    Fused,
+    /// Burn's tensor operations
+    Composed,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as lr=0.01")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if n >= 1 => Ok(n),
+        _ => Err("expected a whole number of at least 1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    /// Every command that does something shows how.
+    #[test]
+    fn every_command_has_examples() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            if command.get_subcommands().next().is_none() {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Examples:\n  dss "), "{path}");
+            }
+            command.get_subcommands().for_each(|c| check(c, &path));
+        }
+        check(&Cli::command(), "");
+    }
+}

@@ -1,0 +1,174 @@
+//! `dss bench train`: whole training steps of the real model on random data.
+
+use std::env;
+use std::process::{self, ExitCode};
+use std::time::Instant;
+
+use burn::tensor::{DType, Device};
+use dss::{InputKind, Io, ModelConfig, OutputKind};
+use dss_data::{Batch, BatchInput, BatchTarget};
+use dss_train::memory::peak_mb;
+use dss_train::optimiser::{AdamW, Rates};
+use eyre::Report;
+use serde_json::{Value, json};
+
+use crate::args::{BenchArgs, Form, Size};
+use crate::failure::Failure;
+use crate::{output, threads};
+
+/// Steps before the clock runs: the first ones make plans and buffers.
+const WARM_UP: usize = 2;
+const LAYERS: usize = 6;
+const STATES: usize = 64;
+const CLASSES: usize = 10;
+const SEED: u64 = 1;
+
+/// One of the sizes that are measured.
+struct Case {
+    name: &'static str,
+    h: usize,
+    l: usize,
+    b: usize,
+    input: InputKind,
+}
+
+const CASES: [(Size, Case); 3] = [
+    (
+        Size::Listops,
+        Case { name: "listops", h: 128, l: 2048, b: 16, input: InputKind::Tokens { vocab: 18 } },
+    ),
+    (
+        Size::Image,
+        Case { name: "image", h: 512, l: 1024, b: 8, input: InputKind::Values { channels: 1 } },
+    ),
+    (
+        Size::Speech,
+        Case { name: "speech", h: 128, l: 16000, b: 4, input: InputKind::Values { channels: 1 } },
+    ),
+];
+
+pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
+    let (simd, cores) = (dss_kernels::simd_name(), rayon::current_num_threads());
+    if !args.json {
+        let (form, threads) = (form(args.form), args.threads.unwrap_or(cores));
+        output::line(&format!("{threads} threads, {simd}, {} form", form.1))?;
+        output::line("size       H      L   B   ms/step      min      max   samples/s   peak MB")?;
+    }
+    for (size, case) in CASES {
+        let result = match args.size {
+            Size::All => in_a_process(&case, &args)?,
+            one if one == size => measured(&case, &args, cores)?,
+            _ => continue,
+        };
+        if args.json { output::json(&result)? } else { output::line(&row(&result))? }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The peak memory of a process is that of all its work: each size gets a process of its own.
+fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
+    let mut command = process::Command::new(env::current_exe()?);
+    command.args(["bench", "train", "--json", "--size", case.name, "--form", form(args.form).1]);
+    command.args(["--steps", &args.steps.to_string()]).stderr(process::Stdio::inherit());
+    if let Some(threads) = args.threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
+    let out = command.output()?;
+    serde_json::from_slice(&out.stdout).map_err(|_| {
+        Failure::failed(Report::msg(format!(
+            "the measurement of `{}` failed: {}",
+            case.name, out.status
+        )))
+    })
+}
+
+fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Value, Failure> {
+    let (form, form_name) = form(args.form);
+    let mut times = threads::with(args.threads, || measure(case, form, args.steps))??;
+    times.sort_by(f64::total_cmp);
+    let (median, low, high) = (times[times.len() / 2], times[0], times[times.len() - 1]);
+    Ok(json!({
+        "size": case.name, "form": form_name, "threads": args.threads.unwrap_or(cores),
+        "simd": dss_kernels::simd_name(), "layers": LAYERS, "h": case.h, "n": STATES, "l": case.l, "b": case.b,
+        "steps": args.steps, "median_ms": median, "min_ms": low, "max_ms": high,
+        "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(),
+    }))
+}
+
+fn row(result: &Value) -> String {
+    let number = |key: &str| result[key].as_f64().unwrap_or(f64::NAN);
+    let peak = result["peak_mb"].as_f64().map_or_else(|| "-".to_owned(), |mb| format!("{mb:.0}"));
+    format!(
+        "{:<8}{:>4}{:>7}{:>4}{:>10.1}{:>9.1}{:>9.1}{:>12.2}{peak:>10}",
+        result["size"].as_str().unwrap_or_default(),
+        number("h"),
+        number("l"),
+        number("b"),
+        number("median_ms"),
+        number("min_ms"),
+        number("max_ms"),
+        number("samples_per_s"),
+    )
+}
+
+fn form(form: Form) -> (dss::Form, &'static str) {
+    match form {
+        Form::Fused => (dss::Form::Fused, "fused"),
+        Form::Composed => (dss::Form::Composed, "composed"),
+    }
+}
+
+/// Milliseconds of each timed step.
+fn measure(case: &Case, form: dss::Form, steps: usize) -> Result<Vec<f64>, Failure> {
+    let device = Device::flex().autodiff();
+    let config = ModelConfig { layers: LAYERS, h: case.h, n: STATES, form, ..Default::default() };
+    let output = OutputKind::Sequence { outputs: CLASSES };
+    let io = Io { input: case.input, output, len: case.l };
+    let mut model = config.init(&io, SEED, &device)?;
+    let mut optimiser = AdamW::default();
+    let rates = Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01 };
+    let batch = [random_batch(case)];
+    let mut times = Vec::with_capacity(steps);
+    for step in 0..WARM_UP + steps {
+        let begin = Instant::now();
+        let found = dss_train::gradients(&model, &batch, SEED, step as u64, DType::F32)?;
+        (model, _) = optimiser.step(model, &found.gradients, 1.0, &rates, 0.0);
+        for stats in &found.stats {
+            model = model.update_stats(stats);
+        }
+        if step >= WARM_UP {
+            times.push(begin.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    Ok(times)
+}
+
+/// B sequences of full length; the numbers do not matter, only that they are none in particular.
+fn random_batch(case: &Case) -> Batch {
+    let mut state = SEED;
+    let mut next = || {
+        // Knuth's linear congruential generator: 31 good bits are plenty here.
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as i32
+    };
+    let positions = case.b * case.l;
+    let input = match case.input {
+        InputKind::Tokens { vocab } => {
+            BatchInput::Tokens((0..positions).map(|_| next() % vocab as i32).collect())
+        }
+        InputKind::Values { channels } => {
+            let unit = |x: i32| x as f32 / (1u32 << 30) as f32 - 1.0;
+            let data = (0..positions * channels).map(|_| unit(next())).collect();
+            BatchInput::Values { data, channels }
+        }
+    };
+    let target = BatchTarget::Class((0..case.b).map(|_| next() % CLASSES as i32).collect());
+    Batch {
+        rows: case.b,
+        l: case.l,
+        input,
+        lengths: vec![case.l; case.b],
+        target,
+        examples: case.b,
+    }
+}

@@ -1,0 +1,33 @@
+//! `dss config`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use dss_data::TaskConfig;
+use dss_train::Config;
+use dss_train::config::{DEFAULT_PRESET, presets_of};
+
+use crate::args::Settings;
+use crate::failure::Failure;
+use crate::output;
+
+/// The resolved configuration, ready to be a file.
+pub fn show(s: Settings) -> Result<ExitCode, Failure> {
+    let config = Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?;
+    output::bytes(config.to_annotated_toml().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tasks and their presets, a line each.
+pub fn list() -> Result<ExitCode, Failure> {
+    let mut out = String::new();
+    for task in TaskConfig::NAMES {
+        let _ = writeln!(out, "{task:<10}{}", TaskConfig::about(task).unwrap_or_default());
+        for preset in presets_of(task) {
+            let default = if preset.name == DEFAULT_PRESET { " (default)" } else { "" };
+            let _ = writeln!(out, "  {:<8}{}{default}", preset.name, preset.about());
+        }
+    }
+    output::bytes(out.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

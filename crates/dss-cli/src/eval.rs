@@ -1,0 +1,63 @@
+//! `dss eval`
+
+use std::process::ExitCode;
+
+use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
+use serde_json::json;
+
+use crate::args::{EvalArgs, Split};
+use crate::failure::Failure;
+use crate::{device, output, progress, runs, text, threads};
+
+pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
+    let config = runs::existing(&args.run)?;
+    let checkpoint = runs::best(&args.run)?;
+    let device = device::named(&args.device)?;
+    let batch = args.batch.unwrap_or(match config.train.eval_batch {
+        0 => config.train.batch,
+        batch => batch,
+    });
+    let found = threads::with(args.threads, || -> Result<Evaluation, Failure> {
+        let bar = progress::loading();
+        let tell = |text: &str| {
+            bar.set_message(text.to_owned());
+            bar.tick();
+        };
+        let task = config.task.load(args.data.as_deref(), &tell)?;
+        bar.finish_and_clear();
+        let dataset = match args.split {
+            Split::Test => &task.test,
+            Split::Val => &task.val,
+            Split::Train => &task.train,
+        };
+        let mut found = evaluate_checkpoint(&checkpoint, &task, dataset, batch, &device)?;
+        found.notes.extend(task.notes);
+        Ok(found)
+    })??;
+    for note in &found.notes {
+        eprintln!("note: {note}");
+    }
+    let split = match args.split {
+        Split::Test => "test",
+        Split::Val => "val",
+        Split::Train => "train",
+    };
+    let (scores, step) = (&found.scores, found.meta.step);
+    if args.json {
+        let mut value = serde_json::to_value(scores).unwrap_or_default();
+        value["split"] = json!(split);
+        value["step"] = json!(step);
+        value["labels"] = json!(found.meta.labels);
+        output::json(&value)?;
+    } else {
+        let mut lines =
+            vec![format!("{split} {:<20}{}", text::measure(scores), text::score(scores))];
+        if scores.accuracy.is_some() {
+            lines.push(format!("{split} {:<20}{}", "loss", text::number(scores.loss)));
+        }
+        lines.push(format!("{split} {:<20}{}", "examples", scores.examples));
+        lines.push(format!("{:<width$}step {step}", "checkpoint", width = split.len() + 21));
+        output::line(&lines.join("\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,28 @@
+//! Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one ends at once.
+
+use std::io::Write;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+
+/// Exit code after an interruption: 128 + SIGINT, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
+/// A flag that the first signal sets.
+pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = flag.clone();
+    ctrlc::set_handler(move || {
+        if set.swap(true, Ordering::SeqCst) {
+            process::exit(i32::from(INTERRUPTED));
+        }
+        let _ = writeln!(
+            std::io::stderr(),
+            "\nstopping: the step at hand is finished and the state saved (again to stop at once)"
+        );
+    })
+    .map_err(Failure::failed)?;
+    Ok(flag)
+}

@@ -1,0 +1,49 @@
+//! Train, evaluate and run Diagonal State Space models from the command line.
+
+mod allocator;
+mod args;
+mod bench;
+mod config;
+mod device;
+mod eval;
+mod failure;
+mod interrupt;
+mod output;
+mod predict;
+mod progress;
+mod runs;
+mod text;
+mod threads;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command, ConfigCommand};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    allocator::keep_memory();
+    match run(Cli::parse()) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Command::Train(args) => train::run(args),
+        Command::Eval(args) => eval::run(args),
+        Command::Predict(args) => predict::run(args),
+        Command::Config(ConfigCommand::Show(args)) => config::show(args),
+        Command::Config(ConfigCommand::List) => config::list(),
+        Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "dss", &mut script);
+            output::bytes(&script)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

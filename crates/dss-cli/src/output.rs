@@ -1,0 +1,22 @@
+//! Results on standard output.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+/// Writes bytes. A reader that has gone away is an error as any other, so that nothing panics.
+pub fn bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Writes text and a line end.
+pub fn line(text: &str) -> io::Result<()> {
+    bytes(format!("{text}\n").as_bytes())
+}
+
+/// Writes one JSON object on one line.
+pub fn json(value: &Value) -> io::Result<()> {
+    line(&value.to_string())
+}

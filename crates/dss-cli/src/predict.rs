@@ -1,0 +1,159 @@
+//! `dss predict`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use dss_data::Encoder;
+use dss_train::predict::{Prediction, Query, encoder, predict};
+use serde_json::{Value, json};
+
+use crate::args::PredictArgs;
+use crate::failure::Failure;
+use crate::{device, output, runs, text, threads};
+
+/// A sequence, where it comes from, and what the model says about it.
+struct Answer {
+    file: String,
+    name: String,
+    prediction: Prediction,
+}
+
+pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
+    runs::existing(&args.run)?;
+    let checkpoint = runs::best(&args.run)?;
+    let device = device::named(&args.device)?;
+    let (answers, meta) = threads::with(args.threads, || -> Result<_, Failure> {
+        let (model, meta) = dss::load(&checkpoint, &device)?;
+        let (names, queries) = read(&args.files, &encoder(&meta)?)?;
+        let predictions = predict(&model, &meta, &queries, args.batch)?;
+        let answers = names.into_iter().zip(predictions);
+        let answers = answers.map(|((file, name), prediction)| Answer { file, name, prediction });
+        Ok((answers.collect::<Vec<_>>(), meta))
+    })??;
+    let lines: Vec<String> = if args.json {
+        answers.iter().map(|a| object(a, &meta.labels).to_string()).collect()
+    } else {
+        table(&answers, &meta.labels, args.csv)
+    };
+    output::line(&lines.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+type Named = Vec<(String, String)>;
+
+fn read(files: &[PathBuf], encoder: &Encoder) -> Result<(Named, Vec<Query>), Failure> {
+    let (mut names, mut queries) = (Vec::new(), Vec::new());
+    for file in files {
+        for (name, input) in encoder.read(file)? {
+            names.push((file.display().to_string(), name));
+            queries.push(Query { input, second: None });
+        }
+    }
+    Ok((names, queries))
+}
+
+/// The name of a class.
+fn label(labels: &[String], class: usize) -> String {
+    labels.get(class).cloned().unwrap_or_else(|| class.to_string())
+}
+
+fn object(answer: &Answer, labels: &[String]) -> Value {
+    let rows = &answer.prediction.rows;
+    let mut value = json!({"file": answer.file, "sequence": answer.name});
+    if labels.is_empty() {
+        value["values"] = if rows.len() == 1 { json!(rows[0]) } else { json!(rows) };
+        return value;
+    }
+    let found: Vec<Value> = answer
+        .prediction
+        .classes()
+        .zip(rows)
+        .map(|((class, probability), row)| {
+            let all: serde_json::Map<String, Value> =
+                row.iter().enumerate().map(|(i, p)| (label(labels, i), json!(p))).collect();
+            json!({"label": label(labels, class), "probability": probability, "probabilities": all})
+        })
+        .collect();
+    match <[Value; 1]>::try_from(found) {
+        Ok([Value::Object(one)]) => one.into_iter().for_each(|(key, item)| value[key] = item),
+        Ok(one) => value["positions"] = json!(one),
+        Err(many) => value["positions"] = json!(many),
+    }
+    value
+}
+
+/// Lines with tabs between their parts, or CSV with a head.
+fn table(answers: &[Answer], labels: &[String], csv: bool) -> Vec<String> {
+    let positions = answers.iter().any(|a| a.prediction.rows.len() > 1);
+    let mut head = vec!["sequence".to_owned()];
+    if positions {
+        head.push("position".to_owned());
+    }
+    if labels.is_empty() {
+        let outputs = answers.first().and_then(|a| a.prediction.rows.first()).map_or(1, Vec::len);
+        head.extend((0..outputs).map(|i| format!("value{}", i + 1)));
+    } else {
+        head.extend(["label".to_owned(), "probability".to_owned()]);
+    }
+    let mut lines = if csv { vec![join(&head, true)] } else { Vec::new() };
+    for answer in answers {
+        for (i, (row, best)) in
+            answer.prediction.rows.iter().zip(answer.prediction.classes()).enumerate()
+        {
+            let mut cells = vec![answer.name.clone()];
+            if positions {
+                cells.push(i.to_string());
+            }
+            if labels.is_empty() {
+                cells
+                    .extend(row.iter().map(|x| if csv { x.to_string() } else { text::number(*x) }));
+            } else {
+                cells.extend([label(labels, best.0), format!("{:.4}", best.1)]);
+            }
+            lines.push(join(&cells, csv));
+        }
+    }
+    lines
+}
+
+fn join(cells: &[String], csv: bool) -> String {
+    if !csv {
+        return cells.join("\t");
+    }
+    let quoted = cells.iter().map(|cell| match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    });
+    quoted.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(rows: &[&[f64]]) -> Answer {
+        let rows = rows.iter().map(|row| row.to_vec()).collect();
+        Answer { file: "d/a.csv".into(), name: "a.csv:1".into(), prediction: Prediction { rows } }
+    }
+
+    #[test]
+    fn classes_values_and_positions() {
+        let labels = ["cat, \"big\"".to_owned(), "dog".to_owned()];
+        let one = [answer(&[&[0.75, 0.25]])];
+        assert_eq!(table(&one, &labels, false), ["a.csv:1\tcat, \"big\"\t0.7500"]);
+        assert_eq!(
+            table(&one, &labels, true),
+            ["sequence,label,probability", "a.csv:1,\"cat, \"\"big\"\"\",0.7500"]
+        );
+        assert_eq!(object(&one[0], &labels)["probabilities"]["dog"], 0.25);
+        assert_eq!(object(&one[0], &labels)["label"], labels[0]);
+
+        let many = [answer(&[&[0.1, 0.9], &[0.8, 0.2]])];
+        assert_eq!(table(&many, &labels, false)[1], "a.csv:1\t1\tcat, \"big\"\t0.8000");
+        assert_eq!(object(&many[0], &labels)["positions"][0]["label"], "dog");
+
+        let value = [answer(&[&[1.5]])];
+        assert_eq!(table(&value, &[], true), ["sequence,value1", "a.csv:1,1.5"]);
+        assert_eq!(object(&value[0], &[])["values"][0], 1.5);
+    }
+}

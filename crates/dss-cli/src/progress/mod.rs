@@ -1,0 +1,73 @@
+//! What a person or a program sees of a training that goes on.
+
+mod bar;
+mod json;
+mod lines;
+
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use dss_train::{Observer, Scores, Split};
+use indicatif::ProgressBar;
+
+use crate::text;
+
+/// JSON if asked for, a bar on a terminal, plain lines elsewhere; nothing if `quiet`.
+pub fn observer(json: bool, quiet: bool, stop: &Arc<AtomicBool>) -> Box<dyn Observer> {
+    match (json, quiet) {
+        (true, _) => Box::new(json::Json::new(stop.clone())),
+        (_, true) => Box::new(()),
+        _ if stderr().is_terminal() => Box::new(bar::Bar::new()),
+        _ => Box::new(lines::Lines::new()),
+    }
+}
+
+/// A line on a terminal that says how far the loading of data is; nothing elsewhere.
+pub fn loading() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(bar::style("{spinner} {msg}"));
+    bar
+}
+
+/// `epoch   3  step   1200  val loss 0.5123  accuracy 72.10 %  best`
+fn evaluation(epoch: u64, step: u64, split: Split, scores: &Scores, best: bool) -> String {
+    let name = match split {
+        Split::Val => "val",
+        Split::Test => "test",
+    };
+    let loss = text::number(scores.loss);
+    let mut line = format!("epoch {epoch:>3}  step {step:>6}  {name} loss {loss}");
+    if scores.accuracy.is_some() {
+        line += &format!("  accuracy {}", text::score(scores));
+    }
+    if best && split == Split::Val {
+        line += "  best";
+    }
+    line
+}
+
+/// What is trained, in one line.
+fn start(task: &str, parameters: usize, examples: [usize; 3], steps: u64, done: u64) -> String {
+    let [train, val, test] = examples;
+    let from = if done > 0 { format!(", going on after step {done}") } else { String::new() };
+    format!(
+        "{task}: {parameters} parameters, {train} / {val} / {test} examples (train / val / test), {steps} steps{from}"
+    )
+}
+
+/// A mean in which the last few dozen steps count.
+#[derive(Default)]
+struct Smoothed {
+    sum: f64,
+    weight: f64,
+}
+
+impl Smoothed {
+    fn add(&mut self, value: f64) -> f64 {
+        const KEEP: f64 = 0.96;
+        self.sum = KEEP * self.sum + value;
+        self.weight = KEEP * self.weight + 1.0;
+        self.sum / self.weight
+    }
+}

@@ -1,0 +1,71 @@
+//! Finding and naming run directories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use dss_train::Config;
+use dss_train::run_dir::RunDir;
+
+use crate::failure::Failure;
+
+/// Where runs go unless told otherwise.
+const ROOT: &str = "runs";
+
+/// A directory that holds no run yet: `runs/NAME`, `runs/NAME-2`, ...
+pub fn fresh(name: &str) -> PathBuf {
+    let first = Path::new(ROOT).join(name);
+    let more = (2u32..).map(|i| Path::new(ROOT).join(format!("{name}-{i}")));
+    std::iter::once(first).chain(more).find(|p| !holds_run(p)).expect("numbers do not end")
+}
+
+/// Removes what a training left that failed before its first state was saved; a run is never touched.
+pub fn tidy(dir: &Path) {
+    if !holds_run(dir) {
+        let _ = fs::remove_file(dir.join(".lock"));
+        // Fails, as it should, if there is anything else in it.
+        let _ = fs::remove_dir(dir);
+        let _ = dir.parent().map(fs::remove_dir);
+    }
+}
+
+fn holds_run(dir: &Path) -> bool {
+    let files = RunDir::new(dir);
+    files.config().exists() || files.last().exists()
+}
+
+/// The run of a task under `runs` that was written to last.
+pub fn newest(task: &str) -> Result<PathBuf, Failure> {
+    let entries = fs::read_dir(ROOT).into_iter().flatten().flatten().map(|e| e.path());
+    let runs = entries.filter(|dir| Config::from_run(dir).is_ok_and(|c| c.task.name() == task));
+    runs.max_by_key(|dir| modified(&dir.join("last")).max(modified(&dir.join("metrics.jsonl"))))
+        .ok_or_else(|| {
+            Failure::usage(format!("no run of task `{task}` under {ROOT}/ to resume"))
+                .hint("name the run by --out DIR, or start one without --resume")
+        })
+}
+
+/// A directory that must hold a run.
+pub fn existing(dir: &Path) -> Result<Config, Failure> {
+    if !dir.join("config.toml").is_file() {
+        let why = if dir.is_dir() { "it has no config.toml" } else { "there is no such directory" };
+        return Err(Failure::usage(format!("{} is not a run directory: {why}", dir.display()))
+            .hint("name a directory that `dss train` made, such as runs/listops-laptop-0"));
+    }
+    Ok(Config::from_run(dir)?)
+}
+
+/// The best checkpoint of a run.
+pub fn best(dir: &Path) -> Result<PathBuf, Failure> {
+    let path = RunDir::new(dir).best();
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!("{} has no checkpoint yet: no evaluation was reached", dir.display());
+    Err(Failure::failed(eyre::Report::msg(message))
+        .hint("let the training go on: dss train TASK --resume --out DIR"))
+}
+
+fn modified(path: &Path) -> SystemTime {
+    fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,127 @@
+//! `dss train`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use dss_train::config::DEFAULT_PRESET;
+use dss_train::report::write_report;
+use dss_train::{Config, Error, Stopped, Summary, TrainOptions, train};
+
+use crate::args::TrainArgs;
+use crate::failure::Failure;
+use crate::{device, interrupt, output, progress, runs, text};
+
+pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
+    let (config, out) = if args.resume { resumed(&args)? } else { fresh(&args)? };
+    let options = TrainOptions {
+        resume: args.resume,
+        data_dir: args.data,
+        threads: args.threads,
+        device: device::named(&args.device)?.autodiff(),
+    };
+    let stop = interrupt::flag()?;
+    let existed = out.exists();
+    let mut observer = progress::observer(args.json, args.quiet, &stop);
+    let result = train(&config, &out, options, &mut *observer, &stop);
+    drop(observer);
+    let summary = match result {
+        Ok(summary) => summary,
+        Err(error) => {
+            if !existed {
+                runs::tidy(&out);
+            }
+            // What happened before the loss ran away is worth looking at.
+            let diverged = matches!(error, Error::NonFinite { .. });
+            let report = diverged.then(|| write_report(&out));
+            let failure = Failure::from(error);
+            return Err(match report {
+                Some(Ok(path)) => {
+                    failure.hint(format!("the curves so far: {}", text::shell(&path)))
+                }
+                _ => failure,
+            });
+        }
+    };
+    let report = write_report(&out)?;
+    if !args.json {
+        let name = config.task.name();
+        output::line(&describe(&summary, name, &out, &report))?;
+    }
+    match summary.stopped {
+        Stopped::Interrupted => Ok(ExitCode::from(interrupt::INTERRUPTED)),
+        Stopped::Finished | Stopped::Early => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// A new run.
+fn fresh(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
+    let s = &args.settings;
+    let config = Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?;
+    let preset = s.preset.as_deref().unwrap_or(DEFAULT_PRESET);
+    let out = args.out.clone();
+    let name = format!("{}-{preset}-{}", s.task, config.train.seed);
+    Ok((config, out.unwrap_or_else(|| runs::fresh(&name))))
+}
+
+/// A run to go on with: its own settings, or those of the preset that is named, and changes to them.
+fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
+    let s = &args.settings;
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => runs::newest(&s.task)?,
+    };
+    let own = runs::existing(&out)?;
+    if own.task.name() != s.task {
+        let (own, dir) = (own.task.name(), out.display());
+        return Err(Failure::usage(format!("{dir} is a run of task `{own}`, not of `{}`", s.task)));
+    }
+    let config = match &s.preset {
+        Some(_) => Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?,
+        None => own.changed(&s.config, &s.set)?,
+    };
+    Ok((config, out))
+}
+
+/// The result and what can be done with it.
+fn describe(summary: &Summary, task: &str, out: &Path, report: &Path) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let dir = text::shell(out);
+    if let Some(test) = &summary.test {
+        let (examples, step) = (test.examples, summary.best_step);
+        let what =
+            format!("{} ({examples} examples, checkpoint of step {step})", text::score(test));
+        let name = if test.accuracy.is_some() { "test accuracy" } else { "test mse" };
+        rows.push((name, what));
+    } else {
+        rows.push(("interrupted", format!("after step {}; the state is saved", summary.steps)));
+    }
+    if let Some(val) = &summary.best_val {
+        let what =
+            format!("{} {} at step {}", text::measure(val), text::score(val), summary.best_step);
+        rows.push(("best validation", what));
+    }
+    let time = text::duration(summary.seconds);
+    rows.push(("time", format!("{time}, {} steps, {} epochs", summary.steps, summary.epochs)));
+    if summary.stopped == Stopped::Early {
+        rows.push((
+            "stopped early",
+            "no better validation score for train.early_stop epochs".into(),
+        ));
+    }
+    if let Some(peak) = summary.peak_mb {
+        rows.push(("peak memory", format!("{peak:.0} MB")));
+    }
+    rows.push(("report", text::shell(report)));
+    if summary.stopped == Stopped::Interrupted {
+        rows.push(("go on", format!("dss train {task} --resume --out {dir}")));
+    } else {
+        rows.push(("evaluate", format!("dss eval {dir}")));
+        rows.push(("predict", format!("dss predict {dir} FILE...")));
+        rows.push((
+            "train longer",
+            format!("dss train {task} --resume --out {dir} --set epochs=N"),
+        ));
+    }
+    let rows = rows.iter().map(|(name, value)| format!("{name:<16}{value}"));
+    rows.collect::<Vec<_>>().join("\n")
+}

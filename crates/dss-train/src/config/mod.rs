@@ -1,0 +1,129 @@
+//! What a run is made of: [`Config`], and how it comes together.
+//!
+//! A configuration is laid in layers, each over the one before: the defaults of the types, a preset that comes with
+//! the program, TOML files, and single keys (`--set` of the command line).
+//!
+//! ```
+//! use dss_train::Config;
+//!
+//! # fn main() -> dss_train::Result<()> {
+//! let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+//! let config = Config::resolve("delay", Some("laptop"), &[], &[set("model.h", "32"), set("lr", "0.005")])?;
+//! assert_eq!((config.model.h, config.train.lr), (32, 0.005));
+//!
+//! let error = Config::resolve("delay", None, &[], &[set("layer", "3")]).unwrap_err();
+//! assert_eq!(error.to_string(), "--set layer=3: unknown key `layer`; did you mean `model.layers`?");
+//! # Ok(())
+//! # }
+//! ```
+
+mod annotate;
+mod docs;
+mod error;
+mod presets;
+mod resolve;
+mod types;
+mod validate;
+
+use std::path::{Path, PathBuf};
+
+use dss::ModelConfig;
+use dss_data::TaskConfig;
+use serde::{Deserialize, Serialize};
+
+pub use docs::{MODEL, SECTIONS, TRAIN};
+pub use error::ConfigError;
+pub use presets::{DEFAULT_PRESET, PRESETS, Preset, presets_of};
+pub use types::{Schedule, TrainConfig};
+
+use resolve::Layers;
+
+/// Everything that decides the outcome of a run: `config.toml` of the run directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The data.
+    pub task: TaskConfig,
+    /// The network.
+    pub model: ModelConfig,
+    /// The training.
+    pub train: TrainConfig,
+}
+
+impl Config {
+    /// The defaults of a task, a preset (by default [`DEFAULT_PRESET`]), files in their order, then single keys.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: a task, preset, section or key that does not exist, or a value that it cannot have.
+    pub fn resolve(
+        task: &str,
+        preset: Option<&str>,
+        files: &[PathBuf],
+        sets: &[(String, String)],
+    ) -> crate::Result<Self> {
+        let mut layers = Layers::new(task)?;
+        let preset = find_preset(task, preset.unwrap_or(DEFAULT_PRESET))?;
+        layers.document(preset.text, &format!("preset {}", preset.name))?;
+        layers.files_and_keys(files, sets)?;
+        Ok(layers.finish()?)
+    }
+
+    /// A whole configuration, as [`to_annotated_toml`](Self::to_annotated_toml) writes it; keys that are missing have
+    /// their defaults. `place` is its name in messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve).
+    pub fn from_toml(text: &str, place: &str) -> crate::Result<Self> {
+        let mut layers = Layers::new(&resolve::task_of(text, place)?)?;
+        layers.document(text, place)?;
+        Ok(layers.finish()?)
+    }
+
+    /// The same configuration with files and single keys laid over it.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve).
+    pub fn changed(&self, files: &[PathBuf], sets: &[(String, String)]) -> crate::Result<Self> {
+        let mut layers = Layers::over(self)?;
+        layers.files_and_keys(files, sets)?;
+        Ok(layers.finish()?)
+    }
+
+    /// Every number is in its range: for a configuration that was put together by hand.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: a value that its key cannot have.
+    pub fn validate(&self) -> crate::Result<()> {
+        Ok(validate::validate(self, &Default::default())?)
+    }
+
+    /// The configuration of a run directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve); also when the directory has no `config.toml`.
+    pub fn from_run(dir: &Path) -> crate::Result<Self> {
+        let path = dir.join("config.toml");
+        Self::from_toml(&read(&path)?, &path.display().to_string())
+    }
+}
+
+fn find_preset(task: &str, name: &str) -> Result<&'static Preset, ConfigError> {
+    presets_of(task).find(|p| p.name == name).ok_or_else(|| ConfigError::Preset {
+        task: task.to_owned(),
+        preset: name.to_owned(),
+        known: presets_of(task).map(|p| p.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

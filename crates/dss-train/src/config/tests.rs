@@ -1,0 +1,165 @@
+use super::*;
+
+fn set(text: &str) -> (String, String) {
+    let (key, value) = text.split_once('=').unwrap();
+    (key.to_owned(), value.to_owned())
+}
+
+fn resolve(sets: &[&str]) -> crate::Result<Config> {
+    let sets: Vec<_> = sets.iter().map(|s| set(s)).collect();
+    Config::resolve("listops", Some("paper"), &[], &sets)
+}
+
+fn message(sets: &[&str]) -> String {
+    resolve(sets).unwrap_err().to_string()
+}
+
+/// A file that removes itself.
+struct TempFile(PathBuf);
+
+impl TempFile {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("dss-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn every_preset_resolves_and_survives_the_round_trip() {
+    for preset in PRESETS {
+        let config = Config::resolve(preset.task, Some(preset.name), &[], &[])
+            .unwrap_or_else(|e| panic!("{}-{}: {e}", preset.task, preset.name));
+        assert_eq!(config.task.name(), preset.task);
+        let text = config.to_annotated_toml();
+        assert_eq!(Config::from_toml(&text, "text").unwrap(), config, "{text}");
+        assert!(preset.text.starts_with("# ") && preset.about().len() > 10, "{}", preset.about());
+        for line in text.lines().filter(|l| l.contains('=')) {
+            assert!(line.contains("# "), "no comment: {line}");
+        }
+    }
+    for task in TaskConfig::NAMES {
+        assert!(presets_of(task).any(|p| p.name == DEFAULT_PRESET), "{task}");
+    }
+}
+
+/// The row of ListOps in the paper's table of settings.
+#[test]
+fn listops_paper_is_the_papers_row() {
+    let c = resolve(&[]).unwrap();
+    assert_eq!((c.model.layers, c.model.h, c.model.n), (6, 128, 64));
+    assert_eq!(c.model.variant, dss::Variant::Softmax);
+    assert_eq!(
+        (c.model.norm, c.model.prenorm, c.model.dropout),
+        (dss::NormKind::Batch, false, 0.0)
+    );
+    assert_eq!((c.train.lr, c.train.weight_decay, c.train.lr_delta), (0.01, 0.01, 0.02));
+    assert_eq!((c.train.batch, c.train.epochs, c.train.patience), (50, 50, 5));
+}
+
+#[test]
+fn later_layers_win() {
+    let first = TempFile::new("first.toml", "[model]\nh = 32\nn = 8\n[train]\nlr = 0.5\n");
+    let second = TempFile::new("second.toml", "[model]\nn = 16\n");
+    let files = [first.0.clone(), second.0.clone()];
+    let c = Config::resolve("listops", Some("paper"), &files, &[set("train.lr=0.25")]).unwrap();
+    assert_eq!((c.model.layers, c.model.h, c.model.n, c.train.lr), (6, 32, 16, 0.25));
+}
+
+#[test]
+fn a_run_goes_on_with_changes() {
+    let own = resolve(&["h=32"]).unwrap();
+    let longer = own.changed(&[], &[set("epochs=80")]).unwrap();
+    assert_eq!((longer.model.h, longer.train.epochs), (32, 80));
+    assert_eq!(longer.changed(&[], &[set("train.epochs=50")]).unwrap(), own);
+    assert!(own.changed(&[], &[set("epoch=80")]).is_err());
+}
+
+#[test]
+fn values_are_toml_and_bare_words_strings() {
+    let c = resolve(&["variant=exp-no-scale", "model.norm=\"layer\"", "lr=1", "glu=true"]).unwrap();
+    assert_eq!(c.model.variant, dss::Variant::ExpNoScale);
+    assert_eq!((c.model.norm, c.train.lr, c.model.glu), (dss::NormKind::Layer, 1.0, true));
+}
+
+#[test]
+fn unknown_names_bring_the_nearest_one() {
+    for (given, nearest) in [
+        ("learning_rate=1", "train.lr"),
+        ("train.bacth=1", "train.batch"),
+        ("model.lr=1", "train.lr"),
+        ("modle.layers=1", "model.layers"),
+        ("droput=0.1", "model.dropout"),
+        ("d_model=64", "model.h"),
+        ("model.variants=exp", "model.variant"),
+    ] {
+        let message = message(&[given]);
+        let key = given.split('=').next().unwrap();
+        assert!(message.contains(&format!("unknown key `{key}`")), "{message}");
+        assert!(message.contains(&format!("did you mean `{nearest}`")), "{message}");
+        assert!(message.starts_with(&format!("--set {given}")), "{message}");
+    }
+    let error = Config::resolve("lisptops", None, &[], &[]).unwrap_err().to_string();
+    assert_eq!(error, "unknown task `lisptops`; did you mean `listops`?");
+    let error = Config::resolve("listops", Some("papr"), &[], &[]).unwrap_err().to_string();
+    assert_eq!(error, "task `listops` has no preset `papr`; it has: laptop, paper");
+}
+
+#[test]
+fn a_file_is_named_with_the_line() {
+    let from = |text: &str| Config::from_toml(text, "my.toml").unwrap_err().to_string();
+    let head = "[task]\nname = \"listops\"\n";
+    assert_eq!(
+        from(&format!("{head}[train]\n\nepoch = 3\n")),
+        "my.toml, line 5: unknown key `train.epoch`; did you mean `train.epochs`?"
+    );
+    assert_eq!(
+        from(&format!("{head}[trian]\nepochs = 3\n")),
+        "my.toml, line 3: unknown section [trian]; did you mean `train`?"
+    );
+    assert_eq!(
+        from(&format!("lr = 3\n{head}")),
+        "my.toml, line 1: unknown key `lr`; did you mean `train.lr`?"
+    );
+    assert!(from(&format!("{head}[train]\nepochs = \n")).starts_with("my.toml, line 4: "));
+    assert!(from("[train]\nepochs = 3\n").contains("names no task"));
+    let file = TempFile::new("other.toml", "[task]\nname = \"delay\"\n");
+    let error = Config::resolve("listops", None, std::slice::from_ref(&file.0), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("this is a configuration of task `delay`, not of `listops`"),
+        "{error}"
+    );
+    let missing = PathBuf::from("no-such-file.toml");
+    let error = Config::resolve("listops", None, &[missing], &[]).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read no-such-file.toml"), "{error}");
+}
+
+#[test]
+fn wrong_values_are_named_with_what_is_allowed() {
+    for (given, parts) in [
+        ("h=0", ["[model] h ", "0", "at least 1"]),
+        ("layers=0", ["[model] layers ", "0", "at least 1"]),
+        ("dropout=1.0", ["[model] dropout ", "1", "below 1"]),
+        ("delta_min=0.5", ["delta_min", "0.5", "delta_max"]),
+        ("batch=0", ["train.batch", "0", "at least 1"]),
+        ("lr=-0.1", ["train.lr", "-0.1", "greater than 0"]),
+        ("lr=nan", ["train.lr", "NaN", "greater than 0"]),
+        ("lr_w=-1", ["train.lr_w", "-1", "at least 0"]),
+        ("plateau_factor=1.5", ["train.plateau_factor", "1.5", "below 1"]),
+        ("batch=-3", ["train.batch", "-3", "invalid value"]),
+        ("batch=many", ["train.batch", "many", "invalid type"]),
+        ("variant=softmx", ["model.variant", "softmx", "`softmax`"]),
+        ("schedule=cosin", ["train.schedule", "cosin", "`cosine`"]),
+    ] {
+        let message = message(&[given]);
+        assert!(parts.iter().all(|part| message.contains(part)), "{given}: {message}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The settings of a training run: the `[train]` table of a config file.
+
+use serde::{Deserialize, Serialize};
+
+/// How long, how fast and with which batches a model is trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainConfig {
+    /// Sequences per micro-batch.
+    pub batch: usize,
+    /// Micro-batches per optimiser step: gradients are averaged over `batch · accumulate` sequences.
+    pub accumulate: usize,
+    /// Passes over the training set.
+    pub epochs: usize,
+    /// Stop after this many optimiser steps; 0 = no limit.
+    pub max_steps: u64,
+    /// Learning rate of everything but Λ, Δ and W.
+    pub lr: f64,
+    /// AdamW's weight decay of the same parameters; Λ, Δ and W have none.
+    pub weight_decay: f64,
+    /// Learning rate of Λ.
+    pub lr_lambda: f64,
+    /// Learning rate of Δ_log.
+    pub lr_delta: f64,
+    /// Learning rate of W.
+    pub lr_w: f64,
+    /// What happens to the learning rates over time.
+    pub schedule: Schedule,
+    /// Plateau schedule: factor at each decay.
+    pub plateau_factor: f64,
+    /// Plateau schedule: evaluations without a better validation score before a decay.
+    pub patience: usize,
+    /// Steps over which the learning rates rise linearly from zero.
+    pub warmup_steps: u64,
+    /// No schedule goes below this learning rate.
+    pub min_lr: f64,
+    /// Largest global norm of the gradient; 0 = no clipping.
+    pub clip: f64,
+    /// Stop after this many epochs without a better validation score; 0 = never.
+    pub early_stop: usize,
+    /// Seed of initial weights, order of examples and dropout.
+    pub seed: u64,
+    /// Sequences per batch of an evaluation; 0 = `batch`.
+    pub eval_batch: usize,
+    /// Optimiser steps between evaluations; 0 = once per epoch.
+    pub eval_every: u64,
+    /// Bound on |Δ_log|; 0 = none.
+    pub delta_log_bound: f64,
+    /// Seconds between saved states; 0 = at evaluations only.
+    pub checkpoint_seconds: u64,
+}
+
+/// What happens to the learning rates over time (after the warm-up).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Times `plateau_factor` whenever the validation score has not risen for `patience` evaluations.
+    Plateau,
+    /// They stay.
+    Constant,
+    /// Half a cosine from `lr` to `min_lr` over the whole run.
+    Cosine,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            batch: 50,
+            accumulate: 1,
+            epochs: 50,
+            max_steps: 0,
+            lr: 0.01,
+            weight_decay: 0.01,
+            lr_lambda: 1e-3,
+            lr_delta: 1e-3,
+            lr_w: 1e-3,
+            schedule: Schedule::Plateau,
+            plateau_factor: 0.2,
+            patience: 5,
+            warmup_steps: 0,
+            min_lr: 0.0,
+            clip: 0.0,
+            early_stop: 0,
+            seed: 0,
+            eval_batch: 0,
+            eval_every: 0,
+            delta_log_bound: 10.0,
+            checkpoint_seconds: 60,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Values in their ranges.
+
+use std::collections::BTreeMap;
+
+use super::{Config, ConfigError, TrainConfig};
+
+/// A key of `[train]`, what it is, whether that is right, and what would be.
+type Rule = (&'static str, String, bool, &'static str);
+
+fn rules(t: &TrainConfig) -> Vec<Rule> {
+    let count = |key, value: usize| (key, value.to_string(), value >= 1, "at least 1");
+    let rate = |key, value: f64| {
+        (key, value.to_string(), value >= 0.0 && value.is_finite(), "a number of at least 0")
+    };
+    vec![
+        count("train.batch", t.batch),
+        count("train.accumulate", t.accumulate),
+        count("train.epochs", t.epochs),
+        ("train.lr", t.lr.to_string(), t.lr > 0.0 && t.lr.is_finite(), "a number greater than 0"),
+        rate("train.weight_decay", t.weight_decay),
+        rate("train.lr_lambda", t.lr_lambda),
+        rate("train.lr_delta", t.lr_delta),
+        rate("train.lr_w", t.lr_w),
+        (
+            "train.plateau_factor",
+            t.plateau_factor.to_string(),
+            0.0 < t.plateau_factor && t.plateau_factor < 1.0,
+            "greater than 0 and below 1",
+        ),
+        rate("train.min_lr", t.min_lr),
+        rate("train.clip", t.clip),
+        rate("train.delta_log_bound", t.delta_log_bound),
+    ]
+}
+
+/// Every number is in its range; `places` says where a key was set.
+pub(super) fn validate(
+    config: &Config,
+    places: &BTreeMap<String, String>,
+) -> Result<(), ConfigError> {
+    if let Some((key, value, _, allowed)) = rules(&config.train).into_iter().find(|r| !r.2) {
+        let place = places.get(key).cloned().unwrap_or_else(|| "default".to_owned());
+        return Err(ConfigError::Range { place, key, value, allowed });
+    }
+    config.model.validate().map_err(|e| ConfigError::Invalid { what: format!("[model] {e}") })?;
+    Ok(())
+}

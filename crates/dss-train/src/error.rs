@@ -1,0 +1,149 @@
+//! The one error type of the crate.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What went wrong, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting that cannot be used.
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
+    /// A file or directory could not be read or written.
+    #[error("{doing} {}: {source}{}", path.display(), advice(source))]
+    Io {
+        /// What was being done: "cannot write", "cannot read".
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file of a run directory does not hold what it should.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and what stands there.
+        what: String,
+    },
+    /// The directory holds a run already.
+    #[error(
+        "{} holds a run already: go on with it by --resume, or choose another directory by --out",
+        dir.display()
+    )]
+    RunExists {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// Another process is at work in the directory.
+    #[error("{} is in use by another process: wait for it to end, or choose another directory by --out", dir.display())]
+    RunBusy {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// There is nothing to go on with.
+    #[error(
+        "{} holds no saved state to resume: start the run without --resume",
+        dir.display()
+    )]
+    NothingToResume {
+        /// The run directory.
+        dir: PathBuf,
+    },
+    /// A run can only go on with the settings it began with.
+    #[error(
+        "the run in {} was started with other settings ({}): resume it with the same ones \
+         (only train.epochs and train.max_steps may grow), or choose another directory by --out",
+        dir.display(), keys.join(", ")
+    )]
+    ConfigDiffers {
+        /// The run directory.
+        dir: PathBuf,
+        /// `key: old -> new` of each difference.
+        keys: Vec<String>,
+    },
+    /// The data is not what the run began with.
+    #[error(
+        "the data has changed since the run began (split {now}, was {then}): \
+         resume it with the same data, or start a new run"
+    )]
+    DataDiffers {
+        /// Split hash of the run.
+        then: String,
+        /// Split hash of the data now.
+        now: String,
+    },
+    /// The loss, a gradient or a parameter is no longer a finite number.
+    #[error("step {step}: {what}; {}{}", place, hint(*group, saved))]
+    NonFinite {
+        /// The optimiser step, counted from 1.
+        step: u64,
+        /// What was seen first, such as `the loss is NaN`.
+        what: String,
+        /// Where the first bad value stands.
+        place: String,
+        /// The parameter group it belongs to; `None` if only activations overflowed.
+        group: Option<dss::ParamGroup>,
+        /// The checkpoint that is kept, and its step.
+        saved: Option<(PathBuf, u64)>,
+    },
+    /// A model and the data it was given do not belong together.
+    #[error("the model and the data do not fit: {0}")]
+    Mismatch(String),
+    /// The thread pool could not be started.
+    #[error("cannot start {threads} threads: {what}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        what: String,
+    },
+    /// From the model crate.
+    #[error(transparent)]
+    Model(#[from] dss::Error),
+    /// From the data crate.
+    #[error(transparent)]
+    Data(#[from] dss_data::Error),
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Says which file an I/O error belongs to.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { doing, path, source }
+    }
+}
+
+/// What to do about an I/O error.
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            " (free some space, then go on with --resume; what was saved before is intact)"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            " (choose a directory you may write to by --out)"
+        }
+        _ => "",
+    }
+}
+
+/// What to try after a NaN, and what is left.
+fn hint(group: Option<dss::ParamGroup>, saved: &Option<(PathBuf, u64)>) -> String {
+    use dss::ParamGroup::*;
+    let rate = match group {
+        Some(Lambda) => "train.lr_lambda",
+        Some(Delta) => "train.lr_delta (or train.delta_log_bound)",
+        Some(W) => "train.lr_w",
+        Some(Other) | None => "train.lr",
+    };
+    let kept = match saved {
+        Some((path, step)) => format!("; {} keeps the state of step {step}", path.display()),
+        None => String::new(),
+    };
+    format!("\n  try a lower {rate}, train.clip = 1, or train.warmup_steps{kept}")
+}

@@ -1,0 +1,127 @@
+//! Scoring a model on a data set: every example counts, those of the last partial batch too.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::tensor::{DType, Device};
+use dss::checkpoint::{self, CheckpointMeta};
+use dss::{Mode, Model};
+use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
+
+use crate::bridge;
+use crate::error::{Error, Result};
+use crate::loss;
+use crate::scores::{MAX_CONFUSION, Scores, Tally};
+
+/// Scores `model` on all of `dataset`, `batch` examples at a time.
+///
+/// # Errors
+/// If the model's ends are not those of `spec`, or an example cannot be read.
+pub fn evaluate(
+    model: &Model,
+    dataset: &Arc<dyn Dataset>,
+    spec: &TaskSpec,
+    batch: usize,
+) -> Result<Scores> {
+    let scores = evaluate_while(model, dataset, spec, batch, &mut |_| true)?;
+    Ok(scores.expect("nobody interrupts"))
+}
+
+/// As [`evaluate`]; `proceed` is told the number of examples done and may end it, which gives `None`.
+pub fn evaluate_while(
+    model: &Model,
+    dataset: &Arc<dyn Dataset>,
+    spec: &TaskSpec,
+    batch: usize,
+    proceed: &mut dyn FnMut(usize) -> bool,
+) -> Result<Option<Scores>> {
+    bridge::check_fit(model.io(), spec)?;
+    model.check_len(spec.len)?;
+    let model = model.valid();
+    let device = model.device();
+    let classes = bridge::labels(spec).len();
+    let mut confusion =
+        (1..=MAX_CONFUSION).contains(&classes).then(|| vec![vec![0; classes]; classes]);
+    let mut tally = Tally::default();
+    let kernels = model.kernels(spec.len);
+    let order = (0..dataset.len() as u32).collect();
+    let loader =
+        Loader::new(dataset.clone(), spec.clone(), order, batch, false, Padding::Longest, 0);
+    for batch in loader {
+        let batch = batch?;
+        let input = bridge::input(&batch, &device, DType::F32);
+        let logits = model.forward(input, &batch.lengths, &kernels.cut(batch.l), Mode::Eval).logits;
+        let [_, width] = logits.dims();
+        let found = loss::assess(&bridge::host(&logits), width, &batch.target, 1);
+        tally.add(&found.tally);
+        tally.examples += batch.examples as u64;
+        if let Some(confusion) = &mut confusion {
+            count(confusion, &batch.target, &found.predicted);
+        }
+        if !proceed(tally.examples as usize) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(tally.scores(classes > 0, confusion)))
+}
+
+/// Adds every scored row to the confusion matrix.
+fn count(confusion: &mut [Vec<u64>], target: &BatchTarget, predicted: &[u32]) {
+    if let BatchTarget::Class(classes) | BatchTarget::PositionClasses(classes) = target {
+        for (&class, &predicted) in classes.iter().zip(predicted) {
+            if let Ok(class) = usize::try_from(class) {
+                confusion[class][predicted as usize] += 1;
+            }
+        }
+    }
+}
+
+/// What `dss eval` says.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// What came out.
+    pub scores: Scores,
+    /// What the checkpoint says of itself.
+    pub meta: CheckpointMeta,
+    /// What to know about the numbers: other data or another length than in training.
+    pub notes: Vec<String>,
+}
+
+/// Scores a checkpoint on one of the splits of a task.
+pub fn evaluate_checkpoint(
+    path: &Path,
+    task: &Task,
+    dataset: &Arc<dyn Dataset>,
+    batch: usize,
+    device: &Device,
+) -> Result<Evaluation> {
+    if dataset.is_empty() {
+        return Err(Error::Mismatch("there is no example to evaluate".into()));
+    }
+    let (model, meta) = checkpoint::load(path, device)?;
+    let mut notes = Vec::new();
+    if meta.split_hash != task.split_hash {
+        notes.push(format!(
+            "the data is split differently than in training ({} now, {} then): \
+             examples may have been seen in training",
+            short(&task.split_hash),
+            short(&meta.split_hash)
+        ));
+    }
+    if meta.io.len != task.spec.len {
+        notes.push(format!(
+            "the model was trained at length {}, the data has length {}; the kernels are those of {}",
+            meta.io.len, task.spec.len, meta.io.len
+        ));
+    }
+    if meta.labels != bridge::labels(&task.spec) {
+        notes.push("the classes have other names than in training".into());
+    }
+    let scores = evaluate(&model, dataset, &task.spec, batch)?;
+    Ok(Evaluation { scores, meta, notes })
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}

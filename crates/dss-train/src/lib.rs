@@ -1,0 +1,28 @@
+//! Training of DSS models: parameter groups, schedules, run directories, reports.
+//!
+//! [`train`] takes a [`Config`] to a run directory; [`evaluate`](evaluate::evaluate) scores a model,
+//! [`predict`](predict::predict) applies it. Everything random follows from the seed by counters (epoch, step,
+//! micro-batch), and every sum is taken in a fixed order: the same seed gives the same bits, whatever the number of
+//! threads, and however often the run was killed and resumed.
+//!
+//! Letters: B batch, L length, H channels, N states, Λ, Δ, W, D, K as in the paper.
+
+pub mod bridge;
+pub mod config;
+pub mod environment;
+pub mod error;
+pub mod evaluate;
+pub mod loss;
+pub mod memory;
+pub mod optimiser;
+pub mod predict;
+pub mod report;
+pub mod run_dir;
+pub mod schedule;
+pub mod scores;
+mod trainer;
+
+pub use config::{Config, Schedule, TrainConfig};
+pub use error::{Error, Result};
+pub use scores::Scores;
+pub use trainer::{Event, Found, Observer, Split, Stopped, Summary, TrainOptions, gradients, train};

@@ -1,0 +1,151 @@
+//! What a trained model says about new sequences.
+
+use burn::module::Module;
+use burn::tensor::DType;
+use dss::checkpoint::CheckpointMeta;
+use dss::config::{InputKind, Io, OutputKind};
+use dss::{Mode, Model};
+use dss_data::{Encoder, Example, Input, Padding, Target, TargetKind, TaskSpec, collate};
+
+use crate::bridge;
+use crate::error::{Error, Result};
+use crate::loss::softmax;
+
+/// Key of a checkpoint's `extra` that holds the [`Encoder`] of its task, as JSON.
+pub const ENCODER: &str = "encoder";
+
+/// How files become queries of this model: as they did in its training.
+pub fn encoder(meta: &CheckpointMeta) -> Result<Encoder> {
+    let text = meta.extra.get(ENCODER).ok_or_else(|| {
+        Error::Mismatch("the checkpoint does not say how its input is made of files".into())
+    })?;
+    serde_json::from_str(text).map_err(|error| {
+        Error::Mismatch(format!("the checkpoint's encoder cannot be understood: {error}"))
+    })
+}
+
+/// A sequence to judge, or a pair of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// The sequence.
+    pub input: Input,
+    /// The second sequence, for a model of pairs.
+    pub second: Option<Input>,
+}
+
+/// What a model says about one query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// One row per answer: a single one, or one per position. Probabilities of the classes (in the order of the
+    /// checkpoint's labels) if it has labels, otherwise the predicted values.
+    pub rows: Vec<Vec<f64>>,
+}
+
+impl Prediction {
+    /// Of each row, the number of the likeliest class and its probability.
+    pub fn classes(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.rows.iter().map(|row| {
+            let best = row.iter().copied().enumerate();
+            best.fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a })
+        })
+    }
+}
+
+/// Applies a model to `queries`, `batch` at a time.
+///
+/// # Errors
+/// If a query is not what the model reads: another kind, empty, longer than the training length, an id outside of the
+/// vocabulary, a second sequence too many or too few.
+pub fn predict(
+    model: &Model,
+    meta: &CheckpointMeta,
+    queries: &[Query],
+    batch: usize,
+) -> Result<Vec<Prediction>> {
+    for (i, query) in queries.iter().enumerate() {
+        check(&meta.io, query)
+            .map_err(|what| Error::Mismatch(format!("input {}: {what}", i + 1)))?;
+    }
+    let model = model.valid();
+    let device = model.device();
+    let spec = spec(meta);
+    let kernels = model.kernels(spec.len);
+    let mut predictions = Vec::with_capacity(queries.len());
+    for chunk in queries.chunks(batch.max(1)) {
+        let examples = chunk.iter().map(|query| Example {
+            input: query.input.clone(),
+            second: query.second.clone(),
+            target: Target::Class(0),
+        });
+        let batch = collate(&spec, examples.collect(), Padding::Longest);
+        let input = bridge::input(&batch, &device, DType::F32);
+        let logits = model.forward(input, &batch.lengths, &kernels.cut(batch.l), Mode::Eval).logits;
+        let [rows, width] = logits.dims();
+        let host = bridge::host(&logits);
+        let answers = rows / batch.examples;
+        for (i, outputs) in host.chunks(answers * width).enumerate() {
+            let scored = if answers == 1 { 1 } else { batch.lengths[i] };
+            let rows = outputs.chunks(width).take(scored).map(|row| match meta.labels.is_empty() {
+                true => row.to_vec(),
+                false => softmax(row),
+            });
+            predictions.push(Prediction { rows: rows.collect() });
+        }
+    }
+    Ok(predictions)
+}
+
+/// A task that reads what the model reads; its targets are not looked at.
+fn spec(meta: &CheckpointMeta) -> TaskSpec {
+    TaskSpec {
+        name: "predict".into(),
+        input: match meta.io.input {
+            InputKind::Tokens { vocab } => dss_data::InputKind::Tokens { vocab },
+            InputKind::Values { channels } => dss_data::InputKind::Values { channels },
+        },
+        target: TargetKind::Class { labels: Vec::new() },
+        len: meta.io.len,
+        pair: matches!(meta.io.output, OutputKind::Pair { .. }),
+    }
+}
+
+fn check(io: &Io, query: &Query) -> std::result::Result<(), String> {
+    let pair = matches!(io.output, OutputKind::Pair { .. });
+    match (pair, query.second.is_some()) {
+        (true, false) => return Err("the model compares two sequences, but there is one".into()),
+        (false, true) => return Err("the model reads one sequence, but there are two".into()),
+        _ => {}
+    }
+    for input in std::iter::once(&query.input).chain(&query.second) {
+        let length = match (io.input, input) {
+            (InputKind::Tokens { vocab }, Input::Tokens(ids)) => {
+                if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
+                    return Err(format!(
+                        "token {id} is not below the model's vocabulary of {vocab}"
+                    ));
+                }
+                ids.len()
+            }
+            (InputKind::Values { channels }, Input::Values(values)) => {
+                if values.len() % channels != 0 {
+                    let n = values.len();
+                    return Err(format!("{n} numbers do not make whole positions of {channels}"));
+                }
+                values.len() / channels
+            }
+            (InputKind::Tokens { .. }, _) => {
+                return Err("the model reads tokens, not numbers".into());
+            }
+            (InputKind::Values { .. }, _) => {
+                return Err("the model reads numbers, not tokens".into());
+            }
+        };
+        if length == 0 || length > io.len {
+            let max = io.len;
+            return Err(format!(
+                "its length is {length}, but the model reads 1 to {max} positions"
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Which settings of two configurations differ.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::config::Config;
+
+/// `key: old -> new` of every setting that may not change when a run goes on.
+///
+/// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit.
+pub(super) fn between(old: &Config, new: &Config) -> Vec<String> {
+    let limit = |steps: u64| if steps == 0 { u64::MAX } else { steps };
+    let longer = new.train.epochs >= old.train.epochs
+        && limit(new.train.max_steps) >= limit(old.train.max_steps);
+    let (old, new) = (flat(old), flat(new));
+    let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let show = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
+    keys.into_iter()
+        .filter(|key| old.get(*key) != new.get(*key))
+        .filter(|key| !(longer && ["train.epochs", "train.max_steps"].contains(&key.as_str())))
+        .map(|key| format!("{key}: {} -> {}", show(old.get(key)), show(new.get(key))))
+        .collect()
+}
+
+/// Every setting under its dotted key.
+fn flat(config: &Config) -> BTreeMap<String, Value> {
+    fn walk(prefix: &str, value: Value, out: &mut BTreeMap<String, Value>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+                    walk(&key, value, out);
+                }
+            }
+            value => {
+                out.insert(prefix.to_owned(), value);
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk("", serde_json::to_value(config).expect("a configuration is plain data"), &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_length_of_a_run_may_grow() {
+        let old =
+            Config::resolve("delay", None, &[], &[("max_steps".into(), "50".into())]).unwrap();
+        let mut new = old.clone();
+        assert!(between(&old, &new).is_empty());
+        new.train.max_steps = 0;
+        new.train.epochs += 3;
+        assert!(between(&old, &new).is_empty());
+        assert_eq!(between(&new, &old).len(), 2, "it may not shrink");
+        new.train.lr = 0.5;
+        new.model.h += 1;
+        let keys = between(&old, &new);
+        assert_eq!(keys.len(), 2, "{keys:?}");
+        assert!(keys[0].starts_with("model.h: ") && keys[1].ends_with(" -> 0.5"), "{keys:?}");
+    }
+}

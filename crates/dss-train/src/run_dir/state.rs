@@ -1,0 +1,75 @@
+//! `last/state.json`: where a run stands.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::atomic;
+use crate::error::{Error, Result};
+use crate::schedule::ScheduleState;
+use crate::scores::{Scores, Tally};
+
+/// Everything besides weights and moments that a run needs to go on.
+///
+/// There is no state of random numbers: the order of the examples follows from (seed, epoch), dropout from
+/// (seed, step, micro-batch).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Optimiser steps done.
+    pub step: u64,
+    /// Optimiser steps of one pass over the training set.
+    pub steps_per_epoch: u64,
+    /// The best validation score so far.
+    pub best: Option<Best>,
+    /// Step of the last evaluation.
+    pub evaluated_step: u64,
+    /// What the learning-rate schedule remembers.
+    pub schedule: ScheduleState,
+    /// Sums since the last training line of `metrics.jsonl`.
+    pub window: Tally,
+    /// Lines of `metrics.jsonl` that belong to this state.
+    pub metrics_lines: u64,
+    /// Steps after which some Δ_log was held at its bound.
+    pub bounded_steps: u64,
+    /// Trained numbers of the model.
+    pub parameters: usize,
+    /// Hash of the data splits.
+    pub split_hash: String,
+}
+
+/// A best validation result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Best {
+    /// After how many optimiser steps.
+    pub step: u64,
+    /// What came out.
+    pub scores: Scores,
+}
+
+impl State {
+    /// Which pass over the training set the last step belongs to, from 1.
+    pub fn epoch(&self) -> u64 {
+        self.epoch_of(self.step)
+    }
+
+    /// Which pass over the training set step `step` (from 1) belongs to, from 1.
+    pub fn epoch_of(&self, step: u64) -> u64 {
+        step.saturating_sub(1) / self.steps_per_epoch.max(1) + 1
+    }
+
+    /// Reads `state.json`.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("cannot read", path))?;
+        serde_json::from_str(&text)
+            .map_err(|error| Error::Damaged { path: path.into(), what: error.to_string() })
+    }
+
+    /// Writes `state.json`.
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(self).expect("a state is plain data");
+        text.push(b'\n');
+        atomic::write_file(path, &text)
+    }
+}

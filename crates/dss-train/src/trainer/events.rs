@@ -1,0 +1,135 @@
+//! What a training tells those who watch it.
+
+use std::path::Path;
+
+use crate::scores::Scores;
+
+/// Watches a training: a progress bar, plain lines, JSON.
+pub trait Observer: Send {
+    /// Something happened.
+    fn event(&mut self, event: &Event<'_>);
+}
+
+/// Nobody watches.
+impl Observer for () {
+    fn event(&mut self, _: &Event<'_>) {}
+}
+
+/// Which part of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// Chooses the checkpoint.
+    Val,
+    /// Gives the reported result.
+    Test,
+}
+
+/// Something that happened in a training.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// The data is being made or read; how far it is.
+    Loading(String),
+    /// The data is there and the model made or restored.
+    Start {
+        /// The run directory.
+        run: &'a Path,
+        /// The task's name.
+        task: &'a str,
+        /// Trained numbers of the model.
+        parameters: usize,
+        /// Examples of the training, validation and test sets.
+        examples: [usize; 3],
+        /// Optimiser steps of one pass over the training set.
+        steps_per_epoch: u64,
+        /// Optimiser steps of the whole run.
+        total_steps: u64,
+        /// Steps done before this process: not 0 if the run was resumed.
+        done_steps: u64,
+    },
+    /// An optimiser step was made.
+    Step {
+        /// How many are done now.
+        step: u64,
+        /// Pass over the training set, from 1.
+        epoch: u64,
+        /// Mean loss of this step.
+        loss: f64,
+        /// Share of right classes of this step.
+        accuracy: Option<f64>,
+        /// Learning rate of everything but Λ, Δ and W.
+        lr: f64,
+        /// Global norm of the gradient before clipping.
+        gradient_norm: f64,
+        /// Sequences per second of this step.
+        samples_per_s: f64,
+    },
+    /// A batch of an evaluation was scored.
+    Evaluating {
+        /// Of which set.
+        split: Split,
+        /// Examples done.
+        done: usize,
+        /// Examples in all.
+        of: usize,
+    },
+    /// An evaluation ended.
+    Eval {
+        /// Step of the model that was evaluated.
+        step: u64,
+        /// Its pass over the training set, from 1.
+        epoch: u64,
+        /// On which set.
+        split: Split,
+        /// What came out.
+        scores: &'a Scores,
+        /// Whether it is the best one so far.
+        best: bool,
+    },
+    /// The state was saved.
+    Checkpoint {
+        /// Step of the saved state.
+        step: u64,
+        /// Where.
+        path: &'a Path,
+    },
+    /// Something worth a line.
+    Note(String),
+    /// The training ended.
+    End(&'a Summary),
+}
+
+/// How a training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// All steps were made.
+    Finished,
+    /// No better validation score for `early_stop` epochs.
+    Early,
+    /// The stop flag was set; `--resume` goes on.
+    Interrupted,
+}
+
+/// What a training came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The best checkpoint on the test set; `None` if the run was interrupted before.
+    pub test: Option<Scores>,
+    /// The best checkpoint on the validation set; `None` before the first evaluation.
+    pub best_val: Option<Scores>,
+    /// Its step.
+    pub best_step: u64,
+    /// Passes over the training set, the last one perhaps in part.
+    pub epochs: u64,
+    /// Optimiser steps.
+    pub steps: u64,
+    /// Seconds of work, those before a resume included.
+    pub seconds: f64,
+    /// Peak memory of this process in MB, where it is known.
+    pub peak_mb: Option<f64>,
+    /// Trained numbers of the model.
+    pub parameters: usize,
+    /// Steps after which some Δ_log was held at its bound.
+    pub bounded_steps: u64,
+    /// How it ended.
+    pub stopped: Stopped,
+}

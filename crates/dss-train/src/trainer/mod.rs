@@ -1,0 +1,176 @@
+//! The training loop.
+
+mod clock;
+mod events;
+mod saving;
+mod scoring;
+mod session;
+mod step;
+mod watch;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::tensor::Device;
+use dss_data::{Batch, Loader, Padding, Task, epoch_order};
+
+use clock::Clock;
+use session::Session;
+
+use crate::config::{Config, TrainConfig};
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::run_dir::RunDir;
+
+pub use events::{Event, Observer, Split, Stopped, Summary};
+pub use step::{Found, gradients};
+
+/// How a training is run; nothing here changes its outcome.
+#[derive(Clone, Debug)]
+pub struct TrainOptions {
+    /// Goes on with the run in the directory.
+    pub resume: bool,
+    /// Where downloaded data lies.
+    pub data_dir: Option<PathBuf>,
+    /// Threads to compute with; `None`: one per core.
+    pub threads: Option<usize>,
+    /// Where to compute.
+    pub device: Device,
+}
+
+impl Default for TrainOptions {
+    fn default() -> Self {
+        Self { resume: false, data_dir: None, threads: None, device: Device::flex().autodiff() }
+    }
+}
+
+/// Trains a model and leaves everything about it in the directory `out`.
+///
+/// When `stop` becomes true, the step at hand is finished, the state saved, and the summary says
+/// [`Stopped::Interrupted`]. Otherwise the training ends with the best checkpoint's score on the test set.
+///
+/// # Errors
+/// A directory that holds a run (or, with `resume`, does not), data that cannot be read, a disk that is full, a loss
+/// that is no longer finite. What was saved before is intact.
+pub fn train(
+    config: &Config,
+    out: &Path,
+    options: TrainOptions,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Summary> {
+    let mut run = || run(config, out, &options, observer, stop);
+    match options.threads {
+        None => run(),
+        Some(threads) => rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|error| Error::Threads { threads, what: error.to_string() })?
+            .install(run),
+    }
+}
+
+fn run(
+    config: &Config,
+    out: &Path,
+    options: &TrainOptions,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Summary> {
+    config.validate()?;
+    let clock = Clock::start();
+    let run = if options.resume { RunDir::resume(out, config)? } else { RunDir::create(out)? };
+    let observer = RefCell::new(observer);
+    let tell = |text: &str| observer.borrow_mut().event(&Event::Loading(text.to_owned()));
+    let task = config.task.load(options.data_dir.as_deref(), &tell)?;
+    let observer = observer.into_inner();
+    for text in &task.notes {
+        observer.event(&Event::Note(text.clone()));
+    }
+    check_sizes(&task)?;
+    let device = &options.device.clone().autodiff();
+    let mut session = if run.last().exists() {
+        Session::restore(config, &task, &run, device, clock)?
+    } else {
+        Session::start(config, &task, &run, device, clock)?
+    };
+    Environment::current(rayon::current_num_threads()).write(run.root())?;
+    session.announce(observer);
+    let stop = || stop.load(Ordering::Relaxed);
+    let stopped = steps(&mut session, &config.train, &task, observer, &stop)?;
+    let test = match stopped {
+        Stopped::Interrupted => None,
+        Stopped::Finished | Stopped::Early => session.test(observer, &stop)?,
+    };
+    let stopped = if test.is_none() { Stopped::Interrupted } else { stopped };
+    let summary = session.summary(stopped, test);
+    observer.event(&Event::End(&summary));
+    Ok(summary)
+}
+
+/// Steps and evaluations until the end, or until `stop`.
+fn steps(
+    session: &mut Session<'_>,
+    config: &TrainConfig,
+    task: &Task,
+    observer: &mut dyn Observer,
+    stop: &dyn Fn() -> bool,
+) -> Result<Stopped> {
+    let mut batches: Option<Loader> = None;
+    loop {
+        if session.evaluation_due() {
+            if !session.validate(observer, stop)? {
+                session.save(observer)?;
+                return Ok(Stopped::Interrupted);
+            }
+            session.save(observer)?;
+        }
+        if session.stands_still() {
+            return Ok(Stopped::Early);
+        }
+        if session.state.step >= session.total_steps() {
+            return Ok(Stopped::Finished);
+        }
+        if stop() {
+            session.save(observer)?;
+            return Ok(Stopped::Interrupted);
+        }
+        if session.epoch_ends() {
+            batches = None;
+        }
+        let loader = match &mut batches {
+            Some(loader) => loader,
+            none => {
+                let (step, of) = (session.state.step, session.state.steps_per_epoch);
+                none.insert(epoch(config, task, step / of, step % of))
+            }
+        };
+        let micro: Vec<Batch> = loader.take(config.accumulate).collect::<dss_data::Result<_>>()?;
+        session.step(&micro, observer)?;
+        if session.save_due() && !session.evaluation_due() {
+            session.save(observer)?;
+        }
+    }
+}
+
+/// The batches of an epoch (from 0), from its step `step` on.
+fn epoch(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Loader {
+    let n = task.train.len();
+    let order = epoch_order(n, config.seed, epoch);
+    // Fewer examples than one step takes: then the only step has all of them.
+    let drop_last = n >= config.batch * config.accumulate;
+    let skip = step as usize * config.accumulate;
+    let spec = task.spec.clone();
+    Loader::new(task.train.clone(), spec, order, config.batch, drop_last, Padding::Longest, skip)
+}
+
+fn check_sizes(task: &Task) -> Result<()> {
+    for (name, data) in [("training", &task.train), ("validation", &task.val), ("test", &task.test)]
+    {
+        if data.is_empty() {
+            return Err(Error::Mismatch(format!("the {name} set has no examples")));
+        }
+    }
+    Ok(())
+}

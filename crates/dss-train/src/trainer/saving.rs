@@ -1,0 +1,50 @@
+//! Writing a training to disk: all of it into `last/`, the model alone into `best.safetensors`.
+
+use std::path::Path;
+
+use dss::checkpoint::{self, CheckpointMeta};
+
+use super::events::{Event, Observer};
+use super::session::Session;
+use crate::bridge;
+use crate::error::{Error, Result};
+use crate::predict::ENCODER;
+use crate::run_dir::atomic;
+
+impl Session<'_> {
+    /// Replaces `last/` by the present state.
+    pub(super) fn save(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        self.check_finite()?;
+        self.metrics.sync()?;
+        self.state.metrics_lines = self.metrics.lines();
+        self.state.schedule = self.rates.state().clone();
+        let path = self.run.last();
+        atomic::write_dir(&path, |dir| {
+            self.save_model(&dir.join("model.safetensors"))?;
+            self.optimiser.save(&dir.join("optimiser.safetensors"))?;
+            self.state.save(&dir.join("state.json"))
+        })?;
+        self.saved_step = Some(self.state.step);
+        self.clock.saved();
+        observer.event(&Event::Checkpoint { step: self.state.step, path: &path });
+        Ok(())
+    }
+
+    pub(super) fn save_model(&self, path: &Path) -> Result<()> {
+        let encoder = serde_json::to_string(&self.task.encoder).expect("an encoder is plain data");
+        let meta = CheckpointMeta {
+            task: serde_json::to_value(&self.config.task).expect("a task is plain data"),
+            labels: bridge::labels(&self.task.spec).to_vec(),
+            split_hash: self.task.split_hash.clone(),
+            seed: self.config.train.seed,
+            step: self.state.step,
+            // `dss predict` reads new files as the training read its own.
+            extra: [(ENCODER.to_owned(), encoder)].into(),
+            ..CheckpointMeta::new(&self.model)
+        };
+        checkpoint::save(path, &self.model, &meta).map_err(|error| match error {
+            dss::Error::Io { path, source } => Error::Io { doing: "cannot write", path, source },
+            other => other.into(),
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! A training in progress: the model, its optimiser, where the run stands, and its directory.
+
+use std::time::Instant;
+
+use burn::tensor::{DType, Device};
+use dss::{Model, checkpoint};
+use dss_data::{Batch, Task};
+
+use super::clock::Clock;
+use super::events::{Event, Observer, Stopped, Summary};
+use super::step;
+use crate::bridge;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::memory::peak_mb;
+use crate::optimiser::{AdamW, Rates};
+use crate::run_dir::{Metrics, Record, RunDir, State, TrainRecord};
+use crate::schedule::LearningRate;
+use crate::scores::Scores;
+
+/// Training lines of `metrics.jsonl` per epoch, if it has that many steps.
+const LINES_PER_EPOCH: u64 = 100;
+
+pub(super) struct Session<'a> {
+    pub(super) config: &'a Config,
+    pub(super) task: &'a Task,
+    pub(super) run: &'a RunDir,
+    pub(super) device: Device,
+    pub(super) model: Model,
+    pub(super) optimiser: AdamW,
+    pub(super) rates: LearningRate,
+    pub(super) state: State,
+    pub(super) metrics: Metrics,
+    pub(super) clock: Clock,
+    /// Step of the state in `last/`.
+    pub(super) saved_step: Option<u64>,
+}
+
+impl<'a> Session<'a> {
+    /// A new run: fresh weights, and at once everything on disk.
+    pub(super) fn start(
+        config: &'a Config,
+        task: &'a Task,
+        run: &'a RunDir,
+        device: &Device,
+        clock: Clock,
+    ) -> Result<Self> {
+        let model = config.model.init(&bridge::io(&task.spec), config.train.seed, device)?;
+        let state = State {
+            steps_per_epoch: steps_per_epoch(config, task.train.len()),
+            parameters: trained(&model),
+            split_hash: task.split_hash.clone(),
+            ..State::default()
+        };
+        let metrics = Metrics::open(&run.metrics(), 0)?;
+        let mut session = Self {
+            rates: LearningRate::new(&config.train, total_steps(config, state.steps_per_epoch)),
+            optimiser: AdamW::default(),
+            device: device.clone(),
+            saved_step: None,
+            config,
+            task,
+            run,
+            model,
+            state,
+            metrics,
+            clock,
+        };
+        run.write_config(config)?;
+        session.save(&mut ())?;
+        Ok(session)
+    }
+
+    /// A run that goes on from `last/`.
+    pub(super) fn restore(
+        config: &'a Config,
+        task: &'a Task,
+        run: &'a RunDir,
+        device: &Device,
+        mut clock: Clock,
+    ) -> Result<Self> {
+        let last = run.last();
+        let state = State::load(&last.join("state.json"))?;
+        if state.split_hash != task.split_hash {
+            let (then, now) = (state.split_hash, task.split_hash.clone());
+            return Err(Error::DataDiffers { then, now });
+        }
+        let (model, _) = checkpoint::load(last.join("model.safetensors"), device)?;
+        let path = last.join("optimiser.safetensors");
+        let optimiser = AdamW::load(&path, device)?;
+        optimiser.check(&path, &model.parameters())?;
+        let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?;
+        clock.go_on_from(metrics.seconds());
+        run.write_config(config)?;
+        let rates = LearningRate::new(&config.train, total_steps(config, state.steps_per_epoch));
+        Ok(Self {
+            rates: rates.with_state(state.schedule.clone()),
+            device: device.clone(),
+            saved_step: Some(state.step),
+            config,
+            task,
+            run,
+            model,
+            optimiser,
+            state,
+            metrics,
+            clock,
+        })
+    }
+
+    /// Optimiser steps of the whole run.
+    pub(super) fn total_steps(&self) -> u64 {
+        total_steps(self.config, self.state.steps_per_epoch)
+    }
+
+    /// One optimiser step on micro-batches that count as one batch.
+    pub(super) fn step(&mut self, micro: &[Batch], observer: &mut dyn Observer) -> Result<()> {
+        let train = &self.config.train;
+        let begin = Instant::now();
+        let found = step::gradients(&self.model, micro, train.seed, self.state.step, DType::F32)?;
+        let loss = found.tally.mean_loss();
+        if !loss.is_finite() {
+            return Err(self.bad(self.state.step + 1, &format!("the loss is {loss}"), None));
+        }
+        let norm = found.gradients.norm();
+        if !norm.is_finite() {
+            let what = format!("the loss is {loss}, but the gradient's norm is {norm}");
+            return Err(self.bad(self.state.step + 1, &what, found.gradients.first_bad()));
+        }
+        let scale = if train.clip > 0.0 { (train.clip / (norm + 1e-6)).min(1.0) } else { 1.0 };
+        let rate = |base| self.rates.rate(base, self.state.step);
+        let rates = Rates {
+            lambda: rate(train.lr_lambda),
+            delta: rate(train.lr_delta),
+            w: rate(train.lr_w),
+            other: rate(train.lr),
+            weight_decay: train.weight_decay,
+        };
+        let model = self.model.clone();
+        let (mut model, update) =
+            self.optimiser.step(model, &found.gradients, scale, &rates, train.delta_log_bound);
+        for stats in &found.stats {
+            model = model.update_stats(stats);
+        }
+        self.model = model;
+        self.state.step += 1;
+        self.state.window.add(&found.tally);
+        self.clock.count(found.tally.examples);
+        if let Some((name, count)) = update.bounded.first() {
+            if self.state.bounded_steps == 0 {
+                let bound = train.delta_log_bound;
+                observer.event(&Event::Note(format!(
+                    "step {}: {count} entries of `{name}` reached the bound |Δ_log| ≤ {bound}",
+                    self.state.step
+                )));
+            }
+            self.state.bounded_steps += 1;
+        }
+        observer.event(&Event::Step {
+            step: self.state.step,
+            epoch: self.state.epoch(),
+            loss,
+            accuracy: self.is_classes().then(|| found.tally.accuracy()),
+            lr: rates.other,
+            gradient_norm: norm,
+            samples_per_s: found.tally.examples as f64 / begin.elapsed().as_secs_f64().max(1e-9),
+        });
+        let every = (self.state.steps_per_epoch / LINES_PER_EPOCH).max(1);
+        if self.state.step.is_multiple_of(every) || self.evaluation_due() || self.epoch_ends() {
+            self.log(rates.other)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the training line of the steps since the last one.
+    fn log(&mut self, lr: f64) -> Result<()> {
+        let window = std::mem::take(&mut self.state.window);
+        self.metrics.append(&Record::Train(TrainRecord {
+            step: self.state.step,
+            epoch: self.state.epoch(),
+            loss: window.mean_loss(),
+            accuracy: self.is_classes().then(|| window.accuracy()),
+            lr,
+            samples_per_s: self.clock.rate(),
+            seconds: self.clock.seconds(),
+            peak_mb: peak_mb(),
+        }))
+    }
+
+    /// Whether the model as it is now must be evaluated before the next step.
+    pub(super) fn evaluation_due(&self) -> bool {
+        let step = self.state.step;
+        let every = match self.config.train.eval_every {
+            0 => self.state.steps_per_epoch,
+            every => every,
+        };
+        step > 0
+            && self.state.evaluated_step != step
+            && (step.is_multiple_of(every) || step >= self.total_steps())
+    }
+
+    /// Whether the last step was the last one of its epoch.
+    pub(super) fn epoch_ends(&self) -> bool {
+        self.state.step.is_multiple_of(self.state.steps_per_epoch)
+    }
+
+    /// Whether it is time to save.
+    pub(super) fn save_due(&self) -> bool {
+        self.epoch_ends() || self.clock.save_due(self.config.train.checkpoint_seconds)
+    }
+
+    /// Whether the validation score has stood still for long enough.
+    pub(super) fn stands_still(&self) -> bool {
+        let limit = self.config.train.early_stop as u64 * self.state.steps_per_epoch;
+        let best = self.state.best.as_ref();
+        limit > 0 && best.is_some_and(|best| self.state.evaluated_step >= best.step + limit)
+    }
+
+    /// Whether the task asks for classes.
+    fn is_classes(&self) -> bool {
+        !bridge::labels(&self.task.spec).is_empty()
+    }
+
+    /// Says that the training begins.
+    pub(super) fn announce(&self, observer: &mut dyn Observer) {
+        observer.event(&Event::Start {
+            run: self.run.root(),
+            task: &self.task.spec.name,
+            parameters: self.state.parameters,
+            examples: [self.task.train.len(), self.task.val.len(), self.task.test.len()],
+            steps_per_epoch: self.state.steps_per_epoch,
+            total_steps: self.total_steps(),
+            done_steps: self.state.step,
+        });
+    }
+
+    /// What the training came to.
+    pub(super) fn summary(&self, stopped: Stopped, test: Option<Scores>) -> Summary {
+        let best = self.state.best.clone();
+        Summary {
+            test,
+            best_step: best.as_ref().map_or(0, |best| best.step),
+            best_val: best.map(|best| best.scores),
+            epochs: self.state.epoch(),
+            steps: self.state.step,
+            seconds: self.clock.seconds(),
+            peak_mb: peak_mb(),
+            parameters: self.state.parameters,
+            bounded_steps: self.state.bounded_steps,
+            stopped,
+        }
+    }
+}
+
+/// Trained numbers of a model.
+fn trained(model: &Model) -> usize {
+    let all = model.parameters();
+    all.iter().filter(|p| p.trained).map(|p| p.shape.iter().product::<usize>()).sum()
+}
+
+/// An epoch has as many steps as fit into the data; examples that are left over wait for the next one's order.
+fn steps_per_epoch(config: &Config, examples: usize) -> u64 {
+    (examples / (config.train.batch * config.train.accumulate)).max(1) as u64
+}
+
+fn total_steps(config: &Config, steps_per_epoch: u64) -> u64 {
+    let all = config.train.epochs as u64 * steps_per_epoch;
+    if config.train.max_steps > 0 { all.min(config.train.max_steps) } else { all }
+}

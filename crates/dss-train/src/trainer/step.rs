@@ -1,0 +1,76 @@
+//! Loss and gradients of one optimiser step.
+//!
+//! The micro-batches of a step share their kernels. With several of them, each backward pass ends at a copy of the
+//! kernels; the summed dK then goes once through the kernels' own backward pass.
+
+use burn::tensor::{DType, Tensor, TensorData};
+use dss::ops::BatchStats;
+use dss::{DropoutKey, Mode, Model};
+use dss_data::Batch;
+
+use crate::bridge;
+use crate::error::Result;
+use crate::loss;
+use crate::optimiser::Gradients;
+use crate::scores::Tally;
+
+/// What a step found.
+pub struct Found {
+    /// Sums over all micro-batches.
+    pub tally: Tally,
+    /// Gradients of the mean loss over all scored items of the step; incomplete if the loss is not finite.
+    pub gradients: Gradients,
+    /// BatchNorm statistics of each micro-batch.
+    pub stats: Vec<Vec<BatchStats>>,
+}
+
+/// Loss and gradients of `model` on micro-batches that count as one batch.
+pub fn gradients(
+    model: &Model,
+    micro: &[Batch],
+    seed: u64,
+    step: u64,
+    dtype: DType,
+) -> Result<Found> {
+    let device = model.device();
+    let total = micro.iter().map(|batch| loss::scored(&batch.target)).sum();
+    let l = micro.iter().map(|batch| batch.l).max().unwrap_or(0);
+    let kernels = model.kernels(l);
+    let several = micro.len() > 1;
+    let used = if several { kernels.leaves() } else { kernels.clone() };
+    let kernels_of = |length| if length == l { used.clone() } else { used.cut(length) };
+    let mut kernel_gradients: Vec<Tensor<3>> = Vec::new();
+    let mut found =
+        Found { tally: Tally::default(), gradients: Gradients::default(), stats: Vec::new() };
+    for (i, batch) in micro.iter().enumerate() {
+        let dropout = DropoutKey { seed, step, micro: i as u32 };
+        let input = bridge::input(batch, &device, dtype);
+        let output =
+            model.forward(input, &batch.lengths, &kernels_of(batch.l), Mode::Train { dropout });
+        let [rows, width] = output.logits.dims();
+        let assessed = loss::assess(&bridge::host(&output.logits), width, &batch.target, total);
+        found.tally.add(&assessed.tally);
+        found.tally.examples += batch.examples as u64;
+        found.stats.push(output.stats);
+        if !found.tally.loss.is_finite() {
+            return Ok(found);
+        }
+        let cotangent = TensorData::new(assessed.gradient, [rows, width]);
+        let cotangent = Tensor::<2>::from_data(cotangent, (&device, dtype));
+        let mut backward = (output.logits * cotangent).sum().backward();
+        found.gradients.add(model, &mut backward);
+        if several {
+            let new = used.grads(&backward).into_iter().zip(used.layers());
+            let new = new.map(|(dk, k)| dk.unwrap_or_else(|| k.clone().inner().zeros_like()));
+            kernel_gradients = match i {
+                0 => new.collect(),
+                _ => kernel_gradients.into_iter().zip(new).map(|(sum, dk)| sum + dk).collect(),
+            };
+        }
+    }
+    if several {
+        let mut backward = kernels.surrogate(kernel_gradients).backward();
+        found.gradients.add(model, &mut backward);
+    }
+    Ok(found)
+}

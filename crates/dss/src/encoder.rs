@@ -1,0 +1,86 @@
+//! From an input to activations: a row per token, or a linear map of numbers.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::config::InputKind;
+use crate::linear::{Linear, parameter};
+use crate::random::{normal, stream};
+
+/// A batch of sequences.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Token ids: `[B, L]`.
+    Tokens(Tensor<2, Int>),
+    /// Numbers: `[B, L, channels]`.
+    Values(Tensor<3>),
+}
+
+impl Input {
+    /// B and L.
+    pub fn dims(&self) -> [usize; 2] {
+        match self {
+            Self::Tokens(x) => x.dims(),
+            Self::Values(x) => {
+                let [batch, l, _] = x.dims();
+                [batch, l]
+            }
+        }
+    }
+}
+
+/// The first layer of a model.
+#[derive(Module, Debug)]
+pub enum Encoder {
+    /// One row per token.
+    Tokens(Embedding),
+    /// A linear map `[H, channels]`.
+    Values(Linear),
+}
+
+/// A table of rows.
+#[derive(Module, Debug)]
+pub struct Embedding {
+    /// `[V, H]` ~ N(0, 1).
+    pub weight: Param<Tensor<2>>,
+}
+
+impl Encoder {
+    /// A new encoder to h channels.
+    pub fn new(kind: InputKind, h: usize, seed: u64, device: &Device) -> Self {
+        match kind {
+            InputKind::Tokens { vocab } => {
+                let values = normal(vocab * h, &mut stream(seed, "encoder.weight"));
+                Self::Tokens(Embedding { weight: parameter(values, [vocab, h], device) })
+            }
+            InputKind::Values { channels } => {
+                Self::Values(Linear::new(channels, h, seed, "encoder", device))
+            }
+        }
+    }
+
+    /// -> `[B, L, H]`.
+    ///
+    /// # Panics
+    /// If the input is of another kind or size than the encoder's.
+    pub fn forward(&self, input: Input) -> Tensor<3> {
+        match (self, input) {
+            (Self::Tokens(table), Input::Tokens(x)) => {
+                let ([batch, l], h) = (x.dims(), table.weight.val().dims()[1]);
+                table.weight.val().select(0, x.reshape([batch * l])).reshape([batch, l, h])
+            }
+            (Self::Values(linear), Input::Values(x)) => {
+                let [batch, l, channels] = x.dims();
+                let y = linear.forward(x.reshape([batch * l, channels]));
+                let h = y.dims()[1];
+                y.reshape([batch, l, h])
+            }
+            (Self::Tokens(_), Input::Values(_)) => {
+                panic!("this model takes token ids [B, L], but got numbers")
+            }
+            (Self::Values(_), Input::Tokens(_)) => {
+                panic!("this model takes numbers [B, L, channels], but got token ids")
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What can go wrong, and what to do about it.
+
+use std::path::PathBuf;
+
+/// The result of an operation of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A setting out of its range, or two that do not go together.
+    #[error("{what}")]
+    Config {
+        /// Which, what it is and what it may be.
+        what: String,
+    },
+    /// An argument that the operation cannot take.
+    #[error("{op}: {what}")]
+    Invalid {
+        /// The operation.
+        op: &'static str,
+        /// What was expected and what came.
+        what: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file that is not a checkpoint of this crate.
+    #[error("{}: {what}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What was expected and what is there.
+        what: String,
+    },
+    /// The numerics refused.
+    #[error(transparent)]
+    Kernels(#[from] dss_kernels::Error),
+}
+
+impl Error {
+    pub(crate) fn config(what: impl Into<String>) -> Self {
+        Self::Config { what: what.into() }
+    }
+
+    pub(crate) fn invalid(op: &'static str, what: impl Into<String>) -> Self {
+        Self::Invalid { op, what: what.into() }
+    }
+}

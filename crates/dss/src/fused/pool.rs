@@ -1,0 +1,52 @@
+//! Pooling as one operation.
+
+use burn::backend::TensorMetadata;
+use burn::tensor::Tensor;
+use burn_flex::FlexTensor;
+use dss_kernels::block::{self as kernels, pool_backward, pool_forward};
+use std::sync::Arc;
+
+use super::op::{Kept, Operation, call};
+use super::slices::{Float, pooled_tensor, slice, tensor};
+use crate::ops::Pool;
+
+/// The mean over the first lengths\[b\] positions of sequence b, or its position lengths\[b\] − 1.
+///
+/// # Panics
+/// If there is not one length per sequence, each from 1 to L.
+pub fn pool(x: Tensor<3>, pool: Pool, lengths: &[usize]) -> Tensor<2> {
+    let pool = match pool {
+        Pool::Mean => kernels::Pool::Mean,
+        Pool::Last => kernels::Pool::Last,
+    };
+    call(PoolOp { pool, lengths: lengths.into() }, vec![(&x).into()], &x.device())
+}
+
+#[derive(Debug)]
+struct PoolOp {
+    pool: kernels::Pool,
+    lengths: Arc<[usize]>,
+}
+
+impl Operation for PoolOp {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+        let shape = inputs[0].shape();
+        let [b, l, h] = [shape[0], shape[1], shape[2]];
+        let mut y = vec![T::ZERO; b * h];
+        pool_forward(self.pool, slice::<T>(&inputs[0]), l, h, &self.lengths, &mut y);
+        (tensor(y, [b, h]), Box::new(()))
+    }
+
+    fn backward<T: Float>(
+        &self,
+        inputs: &[FlexTensor],
+        _kept: Kept,
+        dy: &FlexTensor,
+    ) -> Vec<FlexTensor> {
+        let shape = inputs[0].shape();
+        let [b, l, h] = [shape[0], shape[1], shape[2]];
+        let mut dx = T::buffers().take(b * l * h);
+        pool_backward(self.pool, slice::<T>(dy), l, h, &self.lengths, &mut dx);
+        vec![pooled_tensor(dx, shape)]
+    }
+}

@@ -1,0 +1,79 @@
+//! The norm of a block, with its running statistics.
+
+use std::sync::Arc;
+
+use burn::module::{Module, Param, ParamId};
+use burn::tensor::{Device, Tensor};
+
+use crate::config::NormKind;
+use crate::linear::parameter;
+use crate::ops::{BatchStats, NORM_EPS, NormMode};
+
+/// The part of a new batch in the running statistics.
+pub const MOMENTUM: f64 = 0.1;
+
+/// A norm of `[B, L, H]` activations.
+#[derive(Debug, Module)]
+pub struct Norm {
+    /// Gain: `[H]` (`[1]` for layer-scalar), 1 at first.
+    pub gamma: Param<Tensor<1>>,
+    /// Offset: `[H]` (`[1]` for layer-scalar), 0 at first.
+    pub beta: Param<Tensor<1>>,
+    /// BatchNorm's mean for evaluation: `[H]`, 0 at first. Not trained.
+    pub running_mean: Option<Param<Tensor<1>>>,
+    /// BatchNorm's variance for evaluation: `[H]`, 1 at first. Not trained.
+    pub running_var: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    kind: NormKind,
+}
+
+impl Norm {
+    /// A new norm of h channels.
+    pub fn new(kind: NormKind, h: usize, device: &Device) -> Self {
+        let size = if kind == NormKind::LayerScalar { 1 } else { h };
+        let statistic = |value: f64| {
+            let tensor = Tensor::full([h], value, device);
+            (kind == NormKind::Batch).then(|| Param::initialized(ParamId::new(), tensor))
+        };
+        Self {
+            gamma: parameter(vec![1.0; size], [size], device),
+            beta: parameter(vec![0.0; size], [size], device),
+            running_mean: statistic(0.0),
+            running_var: statistic(1.0),
+            kind,
+        }
+    }
+
+    /// Which norm this is.
+    pub fn kind(&self) -> NormKind {
+        self.kind
+    }
+
+    /// How it works in this pass; `lengths`: the positions that count in a training batch's statistics.
+    pub fn mode(&self, train: bool, lengths: Option<Arc<[usize]>>) -> NormMode {
+        let eps = NORM_EPS;
+        match (self.kind, &self.running_mean, &self.running_var) {
+            (NormKind::LayerScalar, ..) => NormMode::LayerScalar,
+            (NormKind::Batch, Some(mean), Some(var)) if !train => {
+                NormMode::BatchEval { eps, mean: mean.val(), var: var.val() }
+            }
+            (NormKind::Batch, ..) => NormMode::BatchTrain { eps, lengths },
+            (NormKind::Layer, ..) => NormMode::Layer { eps },
+        }
+    }
+
+    /// running ← 0.9·running + 0.1·batch.
+    pub fn update(mut self, stats: &BatchStats) -> Self {
+        let blend = |old: Param<Tensor<1>>, new: &Tensor<1>| {
+            let new = new.clone().inner() * MOMENTUM;
+            old.map(|old| {
+                let device = old.device();
+                let blended = old.inner() * (1.0 - MOMENTUM) + new;
+                if device.is_autodiff() { blended.autodiff() } else { blended }
+            })
+        };
+        self.running_mean = self.running_mean.map(|old| blend(old, &stats.mean));
+        self.running_var = self.running_var.map(|old| blend(old, &stats.var));
+        self
+    }
+}

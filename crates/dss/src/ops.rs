@@ -1,0 +1,119 @@
+//! The operations of a DSS model with one signature each, in two forms: [`crate::composed`] and [`crate::fused`].
+//!
+//! | operation | what it gives |
+//! |-----------|---------------|
+//! | `kernel`  | K `[C, H, taps]` of the kernel parameters (§3.1) |
+//! | `block`   | a whole layer with its norm and residual, `[B, L, H]` to `[B, L, H]` (§3.2) |
+//! | `norm`    | a norm alone: the last one of a pre-norm stack |
+//! | `pool`    | one vector per sequence, `[B, L, H]` to `[B, H]` |
+//!
+//! Both forms give the same values and gradients up to rounding.
+
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+
+use crate::config::{Delta, Variant};
+
+pub use crate::config::Pool;
+
+/// ε of LayerNorm and BatchNorm.
+pub const NORM_EPS: f64 = 1e-5;
+
+/// The parameters of a layer's kernels.
+#[derive(Debug, Clone)]
+pub struct KernelParams {
+    /// Λ: `[N, 2]`, (re, im). Exp variants: Re λ = −exp(the first column).
+    pub lambda: Tensor<2>,
+    /// Δ_log: `[H, 1]` (tied) or `[H, 2]` (for Re Λ, for Im Λ).
+    pub delta_log: Tensor<2>,
+    /// W: `[C, H, N, 2]`, (re, im).
+    pub w: Tensor<4>,
+}
+
+/// Which kernels to make of [`KernelParams`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSpec {
+    /// Softmax, exp or exp-no-scale.
+    pub variant: Variant,
+    /// One Δ per channel or two.
+    pub delta: Delta,
+    /// How many taps K\[0\], K\[1\], … are wanted.
+    pub taps: usize,
+    /// The L of the softmax's normaliser. At least `taps` if any Re λ > 0.
+    pub norm_len: usize,
+}
+
+/// What a block computes with.
+#[derive(Debug, Clone)]
+pub struct BlockParams {
+    /// K: `[C, H, taps]`; C = 2 when bidirectional, else 1.
+    pub k: Tensor<3>,
+    /// D: `[H]`.
+    pub d: Tensor<1>,
+    /// `[H, H]`, with GLU `[2H, H]`: output first, as in PyTorch.
+    pub out_weight: Tensor<2>,
+    /// `[H]`, with GLU `[2H]`.
+    pub out_bias: Tensor<1>,
+    /// The norm's gain: `[H]` (`[1]` for [`NormMode::LayerScalar`]).
+    pub gamma: Tensor<1>,
+    /// The norm's offset: `[H]` (`[1]` for [`NormMode::LayerScalar`]).
+    pub beta: Tensor<1>,
+}
+
+/// How a norm works in this pass.
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "there is one per layer and pass")]
+pub enum NormMode {
+    /// Each position by itself: γ·(x − mean)/√(var + ε) + β over the channels.
+    Layer {
+        /// ε.
+        eps: f64,
+    },
+    /// The authors' form with scalar gain and offset: γ/std·(x − mean + β), no ε. Composed form only.
+    LayerScalar,
+    /// Each channel by its mean and variance over this batch.
+    BatchTrain {
+        /// ε.
+        eps: f64,
+        /// Per sequence, how many positions count in the statistics; `None`: all of them.
+        lengths: Option<Arc<[usize]>>,
+    },
+    /// Each channel by given statistics.
+    BatchEval {
+        /// ε.
+        eps: f64,
+        /// `[H]`.
+        mean: Tensor<1>,
+        /// `[H]`.
+        var: Tensor<1>,
+    },
+}
+
+/// What a block does with [`BlockParams`].
+#[derive(Debug, Clone)]
+pub struct BlockSpec {
+    /// true: x + f(norm(x)); false: norm(x + f(x)).
+    pub prenorm: bool,
+    /// The norm.
+    pub norm: NormMode,
+    /// The projection gives (a, b), each `[.., H]`, and the block a·sigmoid(b).
+    pub glu: bool,
+    /// y_t = Σ_j K\[0\]_j u_{t−j} + Σ_j K\[1\]_j u_{t+1+j} instead of the first sum alone.
+    pub bidirectional: bool,
+    /// Per sequence, how many positions are true; `None`: all of them. The layer's input u (after a pre-norm) counts as
+    /// 0 beyond, in K * u and in D·u, so that the kernel that looks ahead sees no padding. Needed only when
+    /// bidirectional: a causal layer cannot see what follows.
+    pub lengths: Option<Arc<[usize]>>,
+    /// Dropout masks `[B, H]`, of 0 and 1/(1 − p): after GELU, before the residual.
+    pub masks: Option<[Tensor<2>; 2]>,
+}
+
+/// Statistics of a batch that passed through a BatchNorm.
+#[derive(Debug, Clone)]
+pub struct BatchStats {
+    /// `[H]`.
+    pub mean: Tensor<1>,
+    /// `[H]`, unbiased: divided by the count less one.
+    pub var: Tensor<1>,
+}
