@@ -41,7 +41,7 @@ pub(crate) mod f32 {
         let t = 1.0 / (1.0 + (0.37 * std::f32::consts::FRAC_1_SQRT_2) * x.abs());
         let p = 0.064_063_76;
         let p = fma(fuse, p, t, -0.313_772_37);
-        let p = fma(fuse, p, t, 0.508_800_93);
+        let p = fma(fuse, p, t, 0.508_800_9);
         let p = fma(fuse, p, t, -0.310_846_18);
         let p = fma(fuse, p, t, 0.328_826_34);
         let p = fma(fuse, p, t, 0.098_624_155);

@@ -37,7 +37,7 @@ impl Case {
             wave(n, seed)
         });
         let mask = |k: usize| {
-            let keep = move |i: usize| if (i * 7 + k) % 3 == 0 { 0.0 } else { 1.5 };
+            let keep = move |i: usize| if (i * 7 + k).is_multiple_of(3) { 0.0 } else { 1.5 };
             (0..b * h).map(keep).collect()
         };
         let running = [wave(h, 0.2), wave(h, 0.9).iter().map(|x| x * x + 0.3).collect()];
@@ -287,13 +287,13 @@ fn a_norm_alone_is_the_norm_of_a_block() {
             case.literal_norm(&case.tensors[0]).iter().zip(&dy).map(|(y, g)| y * g).sum()
         };
         for (which, grad) in [(0, &dx), (5, &gamma), (6, &beta)] {
-            for i in 0..grad.len() {
+            for (i, grad) in grad.iter().enumerate() {
                 let mut moved = case.clone();
                 moved.tensors[which][i] += 1e-5;
                 let up = loss(&moved);
                 moved.tensors[which][i] -= 2e-5;
                 let numeric = (up - loss(&moved)) / 2e-5;
-                assert!((grad[i] - numeric).abs() < 1e-8, "{norm} {which}[{i}]");
+                assert!((grad - numeric).abs() < 1e-8, "{norm} {which}[{i}]");
             }
         }
     }

@@ -25,4 +25,6 @@ mod trainer;
 pub use config::{Config, Schedule, TrainConfig};
 pub use error::{Error, Result};
 pub use scores::Scores;
-pub use trainer::{Event, Found, Observer, Split, Stopped, Summary, TrainOptions, gradients, train};
+pub use trainer::{
+    Event, Found, Observer, Split, Stopped, Summary, TrainOptions, gradients, train,
+};

@@ -214,7 +214,7 @@ impl<T: Real> RowPass<'_, T> {
         let beta_sums = Disjoint::new(&mut sums.norm.sum);
         let gamma_sums = Disjoint::new(&mut sums.norm.product);
         par::for_each(scratch, SLOTS, |scratch, slot| {
-            // SAFETY: here and below, there is one item per slot, and the shares of rows do not overlap.
+            // SAFETY: there is one item per slot.
             let (weight_sum, bias_sum, d_sum, beta_sum, gamma_sum) = unsafe {
                 (
                     weight_sums.part(slot * o * width, o * width),
@@ -231,7 +231,9 @@ impl<T: Real> RowPass<'_, T> {
                 let sample = all.start / l;
                 let dy = &dy[at.clone()];
                 let ds = if let (false, Some(s)) = (prenorm, s) {
-                    let (s, dx) = (&s[at.clone()], unsafe { dx.part(at.start, at.len()) });
+                    let s = &s[at.clone()];
+                    // SAFETY: the shares of rows do not overlap.
+                    let dx = unsafe { dx.part(at.start, at.len()) };
                     match self.post {
                         Some(post) => {
                             post.apply(dy, s, dx, counted_rows(self.p.norm.counted(), &all, l));
@@ -268,6 +270,7 @@ impl<T: Real> RowPass<'_, T> {
                 let size = [count, width, o];
                 let (b, c) = (self.weight, &mut dg[..]);
                 Product { size, a, a_strides: [out_width, 1], b, c, add: false }.run();
+                // SAFETY: the shares of rows do not overlap.
                 let dv = unsafe { dv.part(at.start, at.len()) };
                 let dg = &dg[..count * width];
                 rows::through_gelu(dg, slope, width, &u[at], dv, d_sum);
@@ -292,12 +295,13 @@ impl<T: Real> RowPass<'_, T> {
         let beta_sums = Disjoint::new(&mut sums.norm.sum);
         let gamma_sums = Disjoint::new(&mut sums.norm.product);
         par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
-            // SAFETY: here and below, there is one item per slot, and the shares of rows do not overlap.
+            // SAFETY: there is one item per slot.
             let (beta_sum, gamma_sum) =
                 unsafe { (beta_sums.part(slot * h, h), gamma_sums.part(slot * h, h)) };
             for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
                 let at = range.start * h..range.end * h;
                 let all = self.first_sample * l + range.start..self.first_sample * l + range.end;
+                // SAFETY: the shares of rows do not overlap.
                 let (du, dx) =
                     unsafe { (du.part(at.start, at.len()), dx.part(at.start, at.len())) };
                 let true_rows = counted_rows(self.p.lengths, &all, l);

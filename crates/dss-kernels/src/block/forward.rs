@@ -137,9 +137,8 @@ impl<T: Real> RowPass<'_, T> {
         par::for_each(scratch, SLOTS, |scratch, slot| {
             for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
                 let at = range.start * h..range.end * h;
-                // SAFETY: here and below, the shares of rows do not overlap, and there is one item per slot.
-                let v = unsafe { v.part(at.start, at.len()) };
-                let y = unsafe { y.part(at.start, at.len()) };
+                // SAFETY: the shares of rows do not overlap.
+                let (v, y) = unsafe { (v.part(at.start, at.len()), y.part(at.start, at.len())) };
                 let sample = self.first_sample + range.start / l;
                 self.project(v, &u[at.clone()], sample, scratch);
                 let Scratch { z, s: local, mean, deviation, .. } = scratch;
@@ -149,6 +148,7 @@ impl<T: Real> RowPass<'_, T> {
                     continue;
                 }
                 let s = match &s {
+                    // SAFETY: the shares of rows do not overlap.
                     Some(s) => unsafe { s.part(at.start, at.len()) },
                     None => &mut local[..at.len()],
                 };
@@ -159,6 +159,7 @@ impl<T: Real> RowPass<'_, T> {
                         let before = self.first_sample * l;
                         let rows = before + range.start..before + range.end;
                         let counted = counted_rows(self.p.norm.counted(), &rows, l);
+                        // SAFETY: there is one item per slot.
                         let slot = &mut unsafe { slots.part(slot, 1) }[0];
                         slot.add(&s[..counted * h], mean, deviation);
                     }

@@ -338,7 +338,7 @@ fn lane_sum<T: Real>([a, b, c]: [&[T]; 3], term: impl Fn(T, T, T) -> T) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
-            lanes[i] = lanes[i] + lanes[i + width];
+            lanes[i] += lanes[i + width];
         }
         width /= 2;
     }
