@@ -5,7 +5,7 @@ use std::process::{self, ExitCode};
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss::{InputKind, Io, ModelConfig, OutputKind};
+use dss::{InputKind, Io, ModelConfig, NormKind, OutputKind};
 use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
@@ -30,20 +30,46 @@ struct Case {
     l: usize,
     b: usize,
     input: InputKind,
+    norm: NormKind,
+    prenorm: bool,
 }
 
 const CASES: [(Size, Case); 3] = [
     (
         Size::Listops,
-        Case { name: "listops", h: 128, l: 2048, b: 16, input: InputKind::Tokens { vocab: 18 } },
+        Case {
+            name: "listops",
+            h: 128,
+            l: 2048,
+            b: 16,
+            input: InputKind::Tokens { vocab: 18 },
+            norm: NormKind::Batch,
+            prenorm: false,
+        },
     ),
     (
         Size::Image,
-        Case { name: "image", h: 512, l: 1024, b: 8, input: InputKind::Values { channels: 1 } },
+        Case {
+            name: "image",
+            h: 512,
+            l: 1024,
+            b: 8,
+            input: InputKind::Values { channels: 1 },
+            norm: NormKind::Layer,
+            prenorm: false,
+        },
     ),
     (
         Size::Speech,
-        Case { name: "speech", h: 128, l: 16000, b: 4, input: InputKind::Values { channels: 1 } },
+        Case {
+            name: "speech",
+            h: 128,
+            l: 16000,
+            b: 4,
+            input: InputKind::Values { channels: 1 },
+            norm: NormKind::Batch,
+            prenorm: true,
+        },
     ),
 ];
 
@@ -121,7 +147,9 @@ fn form(form: Form) -> (dss::Form, &'static str) {
 /// Milliseconds of each timed step.
 fn measure(case: &Case, form: dss::Form, steps: usize) -> Result<Vec<f64>, Failure> {
     let device = Device::flex().autodiff();
-    let config = ModelConfig { layers: LAYERS, h: case.h, n: STATES, form, ..Default::default() };
+    let Case { h, norm, prenorm, .. } = *case;
+    let config =
+        ModelConfig { layers: LAYERS, h, n: STATES, norm, prenorm, form, ..Default::default() };
     let output = OutputKind::Sequence { outputs: CLASSES };
     let io = Io { input: case.input, output, len: case.l };
     let mut model = config.init(&io, SEED, &device)?;

@@ -1,5 +1,6 @@
 //! `dss eval`
 
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
@@ -35,7 +36,8 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         Ok(found)
     })??;
     for note in &found.notes {
-        eprintln!("note: {note}");
+        // A log that cannot be written is no reason to lose the result.
+        let _ = writeln!(stderr(), "note: {note}");
     }
     let split = match args.split {
         Split::Test => "test",

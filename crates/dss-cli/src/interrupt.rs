@@ -4,20 +4,30 @@ use std::io::Write;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 
 /// Exit code after an interruption: 128 + SIGINT, as shells have it.
 pub const INTERRUPTED: u8 = 130;
 
+/// Signals this close together are one: `timeout` sends SIGTERM to the process and again to its group.
+const SAME: Duration = Duration::from_millis(500);
+
 /// A flag that the first signal sets.
 pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
+    let mut first: Option<Instant> = None;
     ctrlc::set_handler(move || {
-        if set.swap(true, Ordering::SeqCst) {
-            process::exit(i32::from(INTERRUPTED));
+        if let Some(first) = first {
+            if first.elapsed() >= SAME {
+                process::exit(i32::from(INTERRUPTED));
+            }
+            return;
         }
+        first = Some(Instant::now());
+        set.store(true, Ordering::SeqCst);
         let _ = writeln!(
             std::io::stderr(),
             "\nstopping: the step at hand is finished and the state saved (again to stop at once)"

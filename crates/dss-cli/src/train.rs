@@ -42,11 +42,11 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
             });
         }
     };
-    let report = write_report(&out)?;
+    let report = write_report(&out);
     if !args.json {
-        let name = config.task.name();
-        output::line(&describe(&summary, name, &out, &report))?;
+        output::line(&describe(&summary, &config, &out, report.as_deref().ok()))?;
     }
+    report?;
     match summary.stopped {
         Stopped::Interrupted => Ok(ExitCode::from(interrupt::INTERRUPTED)),
         Stopped::Finished | Stopped::Early => Ok(ExitCode::SUCCESS),
@@ -83,9 +83,9 @@ fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
 }
 
 /// The result and what can be done with it.
-fn describe(summary: &Summary, task: &str, out: &Path, report: &Path) -> String {
+fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path>) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
-    let dir = text::shell(out);
+    let (dir, task) = (text::shell(out), config.task.name());
     if let Some(test) = &summary.test {
         let (examples, step) = (test.examples, summary.best_step);
         let what =
@@ -111,16 +111,18 @@ fn describe(summary: &Summary, task: &str, out: &Path, report: &Path) -> String 
     if let Some(peak) = summary.peak_mb {
         rows.push(("peak memory", format!("{peak:.0} MB")));
     }
-    rows.push(("report", text::shell(report)));
+    if let Some(report) = report {
+        rows.push(("report", text::shell(report)));
+    }
     if summary.stopped == Stopped::Interrupted {
         rows.push(("go on", format!("dss train {task} --resume --out {dir}")));
     } else {
         rows.push(("evaluate", format!("dss eval {dir}")));
         rows.push(("predict", format!("dss predict {dir} FILE...")));
-        rows.push((
-            "train longer",
-            format!("dss train {task} --resume --out {dir} --set epochs=N"),
-        ));
+    }
+    if summary.stopped == Stopped::Finished {
+        let key = if config.train.max_steps > 0 { "max_steps" } else { "epochs" };
+        rows.push(("train longer", format!("dss train {task} --resume --out {dir} --set {key}=N")));
     }
     let rows = rows.iter().map(|(name, value)| format!("{name:<16}{value}"));
     rows.collect::<Vec<_>>().join("\n")

@@ -106,8 +106,3 @@ pub use rate::change_rate;
 pub use real::{Real, simd_name};
 pub use recurrence::{Recurrence, State};
 pub use scan::{Scan, ScanState};
-
-/// The examples of the workspace's README compile and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

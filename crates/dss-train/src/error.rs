@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// There is nothing to go on with.
     #[error(
-        "{} holds no saved state to resume: start the run without --resume",
+        "{} holds no saved state to resume: start a new run, without --resume and in another directory",
         dir.display()
     )]
     NothingToResume {

@@ -55,7 +55,7 @@ impl Prediction {
 ///
 /// # Errors
 /// If a query is not what the model reads: another kind, empty, longer than the training length, an id outside of the
-/// vocabulary, a second sequence too many or too few.
+/// vocabulary, a second sequence too many or too few; or if an answer is not a finite number.
 pub fn predict(
     model: &Model,
     meta: &CheckpointMeta,
@@ -85,7 +85,12 @@ pub fn predict(
         let answers = rows / batch.examples;
         for (i, outputs) in host.chunks(answers * width).enumerate() {
             let scored = if answers == 1 { 1 } else { batch.lengths[i] };
-            let rows = outputs.chunks(width).take(scored).map(|row| match meta.labels.is_empty() {
+            let outputs = &outputs[..scored * width];
+            if outputs.iter().any(|x| !x.is_finite()) {
+                let what = "the model's answer is not finite: are its numbers like the training's?";
+                return Err(Error::Mismatch(format!("input {}: {what}", predictions.len() + 1)));
+            }
+            let rows = outputs.chunks(width).map(|row| match meta.labels.is_empty() {
                 true => row.to_vec(),
                 false => softmax(row),
             });

@@ -102,3 +102,8 @@ pub use model::{Model, Output};
 pub use named::{ParamGroup, Parameter};
 pub use norm::{MOMENTUM, Norm};
 pub use state::DssState;
+
+/// The examples of the workspace's README compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

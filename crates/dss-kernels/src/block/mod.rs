@@ -30,6 +30,9 @@ pub use pool::{Pool, pool_backward, pool_forward};
 /// Elements of activations that go through a block together: about what two cores hold in their caches.
 const GROUP: usize = 1 << 19;
 
+/// But at least so many rows: each slot adds to its H×H sums of weight gradients once per group.
+const GROUP_ROWS: usize = 4096;
+
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockConfig {
@@ -150,7 +153,7 @@ impl<T: Real> Block<T> {
     /// As [`Block::new`], with buffers that other plans use as well.
     pub fn with_buffers(config: BlockConfig, buffers: Arc<Buffers<T>>) -> Result<Self> {
         let BlockConfig { l, h, .. } = config;
-        let group = (GROUP / l.saturating_mul(h).max(1)).max(1);
+        let group = (GROUP / l.saturating_mul(h).max(1)).max(GROUP_ROWS / l.max(1)).max(1);
         let conv = Conv::new(group, l, h)?;
         let (width, out_width) = (wide::<T>(h), wide::<T>(config.outputs()));
         let scratch = (0..par::workers()).map(|_| Scratch {

@@ -100,7 +100,7 @@ fn head(run: &Run, out: &mut String) {
 /// What to say when there is no test result.
 fn unfinished(run: &Run) -> String {
     let planned = run.state.as_ref().map(|s| {
-        let all = run.config.train.epochs as u64 * s.steps_per_epoch;
+        let all = (run.config.train.epochs as u64).saturating_mul(s.steps_per_epoch);
         match run.config.train.max_steps {
             0 => all,
             most => all.min(most),

@@ -42,7 +42,7 @@ impl Clock {
         rate
     }
 
-    /// Begins to measure the rate anew: evaluations do not count.
+    /// Begins to measure the rate anew: evaluations and saves do not count.
     pub(super) fn resume_rate(&mut self) {
         self.logged = Instant::now();
         self.logged_examples = 0;

@@ -92,6 +92,9 @@ fn run(
     let device = &options.device.clone().autodiff();
     let mut session = if run.last().exists() {
         Session::restore(config, &task, &run, device, clock)?
+    } else if options.resume && run.best().exists() {
+        // Not a run that was killed before its first save: starting over would overwrite what there is.
+        return Err(Error::NothingToResume { dir: out.into() });
     } else {
         Session::start(config, &task, &run, device, clock)?
     };
@@ -159,7 +162,7 @@ fn epoch(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Loader {
     let n = task.train.len();
     let order = epoch_order(n, config.seed, epoch);
     // Fewer examples than one step takes: then the only step has all of them.
-    let drop_last = n >= config.batch * config.accumulate;
+    let drop_last = n >= config.batch.saturating_mul(config.accumulate);
     let skip = step as usize * config.accumulate;
     let spec = task.spec.clone();
     Loader::new(task.train.clone(), spec, order, config.batch, drop_last, Padding::Longest, skip)

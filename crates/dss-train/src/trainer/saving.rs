@@ -26,6 +26,7 @@ impl Session<'_> {
         })?;
         self.saved_step = Some(self.state.step);
         self.clock.saved();
+        self.clock.resume_rate();
         observer.event(&Event::Checkpoint { step: self.state.step, path: &path });
         Ok(())
     }

@@ -54,6 +54,9 @@ impl Session<'_> {
             return Ok(None);
         };
         let step = meta.step;
+        if !scores.loss.is_finite() {
+            return Err(self.bad(step, &format!("the test loss is {}", scores.loss), None));
+        }
         let record = self.eval_record(step, &scores, true);
         let epoch = record.epoch;
         self.metrics.append(&Record::Test(record))?;

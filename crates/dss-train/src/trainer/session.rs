@@ -211,9 +211,11 @@ impl<'a> Session<'a> {
 
     /// Whether the validation score has stood still for long enough.
     pub(super) fn stands_still(&self) -> bool {
-        let limit = self.config.train.early_stop as u64 * self.state.steps_per_epoch;
+        let epochs = self.config.train.early_stop as u64;
+        let limit = epochs.saturating_mul(self.state.steps_per_epoch);
         let best = self.state.best.as_ref();
-        limit > 0 && best.is_some_and(|best| self.state.evaluated_step >= best.step + limit)
+        limit > 0
+            && best.is_some_and(|best| self.state.evaluated_step >= best.step.saturating_add(limit))
     }
 
     /// Whether the task asks for classes.
@@ -260,10 +262,10 @@ fn trained(model: &Model) -> usize {
 
 /// An epoch has as many steps as fit into the data; examples that are left over wait for the next one's order.
 fn steps_per_epoch(config: &Config, examples: usize) -> u64 {
-    (examples / (config.train.batch * config.train.accumulate)).max(1) as u64
+    (examples / config.train.batch.saturating_mul(config.train.accumulate)).max(1) as u64
 }
 
 fn total_steps(config: &Config, steps_per_epoch: u64) -> u64 {
-    let all = config.train.epochs as u64 * steps_per_epoch;
+    let all = (config.train.epochs as u64).saturating_mul(steps_per_epoch);
     if config.train.max_steps > 0 { all.min(config.train.max_steps) } else { all }
 }
