@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dss_data::TaskConfig;
+use dss_train::threads::MAX_THREADS;
 
 /// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
 #[derive(Debug, Parser)]
@@ -85,6 +86,7 @@ Examples:
   dss train files --set path=mine.csv --set label=kind
   dss train listops --resume                       go on with the newest run of the task
   dss train listops --resume --out runs/big --set epochs=80
+  dss train files --resume --set path=moved/mine.csv
   dss train delay --json | jq -c 'select(.event == \"eval\")'
 
 Ctrl-C or SIGTERM finishes the step at hand, saves the state and exits with code 130; a second one ends at once.
@@ -107,7 +109,7 @@ pub struct TrainArgs {
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub device: String,
     /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// Events as JSON on standard output
     #[arg(long, conflicts_with = "quiet")]
@@ -134,6 +136,7 @@ pub enum Split {
 Examples:
   dss eval runs/listops-laptop-0
   dss eval runs/smnist-laptop-0 --split val --data ~/data
+  dss eval runs/files-laptop-0 --set path=moved/mine.csv
   dss eval runs/listops-laptop-0 --json | jq .accuracy")]
 pub struct EvalArgs {
     /// The run directory
@@ -145,6 +148,9 @@ pub struct EvalArgs {
     /// Where downloaded data lies
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
+    /// A setting of [task] over the run's own, such as path=FILE for data that was moved; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
     /// Sequences per batch [default: as in the run]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub batch: Option<usize>,
@@ -152,7 +158,7 @@ pub struct EvalArgs {
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub device: String,
     /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// The scores as a JSON object, the confusion matrix included
     #[arg(long)]
@@ -167,7 +173,7 @@ Examples:
   dss predict runs/files-laptop-0 new.csv --csv > answers.csv
   dss predict runs/files-laptop-0 a.txt b.txt --json
 
-Each sequence gets one line: its name (such as new.csv:3), the answer and, for classes, its probability; a task that
+Each sequence gets one line: its place (such as new.csv:3), the answer and, for classes, its probability; a task that
 asks at every position gets one line per position. The files have the layout of the task's own data, without answers.")]
 pub struct PredictArgs {
     /// The run directory
@@ -183,7 +189,7 @@ pub struct PredictArgs {
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub device: String,
     /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// One JSON object per sequence, with all probabilities
     #[arg(long, conflicts_with = "csv")]
@@ -225,10 +231,10 @@ Examples:
   dss bench train --size speech --steps 5
   dss bench train --size listops --form composed --json
 
-Sizes (layers x H, length L, batch B, N = 64, BatchNorm after the residual, random data):
-  listops  6 x 128, L  2048, B 16, tokens
-  image    6 x 512, L  1024, B  8, numbers
-  speech   6 x 128, L 16000, B  4, numbers")]
+Sizes (layers x H, length L, batch B, N = 64, random data):
+  listops  6 x 128, L  2048, B 16, tokens, BatchNorm behind each layer
+  image    6 x 512, L  1024, B  8, numbers, LayerNorm behind each layer
+  speech   6 x 128, L 16000, B  4, numbers, BatchNorm before each layer")]
 pub struct BenchArgs {
     /// Which size
     #[arg(long, value_enum, default_value = "all")]
@@ -237,7 +243,7 @@ pub struct BenchArgs {
     #[arg(long, default_value = "10", value_name = "N", value_parser = positive)]
     pub steps: usize,
     /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// Which implementation
     #[arg(long, value_enum, default_value = "fused")]
@@ -268,6 +274,13 @@ pub enum Form {
 fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as lr=0.01")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
+        _ => Err(format!("expected a whole number from 1 to {MAX_THREADS}")),
+    }
 }
 
 fn positive(text: &str) -> Result<usize, String> {

@@ -9,12 +9,14 @@ use dss::{InputKind, Io, ModelConfig, NormKind, OutputKind};
 use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
+use dss_train::text::plural;
+use dss_train::threads;
 use eyre::Report;
 use serde_json::{Value, json};
 
 use crate::args::{BenchArgs, Form, Size};
 use crate::failure::Failure;
-use crate::{output, threads};
+use crate::output;
 
 /// Steps before the clock runs: the first ones make plans and buffers.
 const WARM_UP: usize = 2;
@@ -77,7 +79,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     let (simd, cores) = (dss_kernels::simd_name(), rayon::current_num_threads());
     if !args.json {
         let (form, threads) = (form(args.form), args.threads.unwrap_or(cores));
-        output::line(&format!("{threads} threads, {simd}, {} form", form.1))?;
+        output::line(&format!("{}, {simd}, {} form", plural(threads as u64, "thread"), form.1))?;
         output::line("size       H      L   B   ms/step      min      max   samples/s   peak MB")?;
     }
     for (size, case) in CASES {

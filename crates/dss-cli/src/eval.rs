@@ -4,20 +4,18 @@ use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
+use dss_train::{Config, threads};
 use serde_json::json;
 
 use crate::args::{EvalArgs, Split};
 use crate::failure::Failure;
-use crate::{device, output, progress, runs, text, threads};
+use crate::{device, output, progress, runs, text};
 
 pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
-    let config = runs::existing(&args.run)?;
+    let config = changed(runs::existing(&args.run)?, &args.set)?;
     let checkpoint = runs::best(&args.run)?;
     let device = device::named(&args.device)?;
-    let batch = args.batch.unwrap_or(match config.train.eval_batch {
-        0 => config.train.batch,
-        batch => batch,
-    });
+    let batch = args.batch.unwrap_or(config.train.evaluation_batch());
     let found = threads::with(args.threads, || -> Result<Evaluation, Failure> {
         let bar = progress::loading();
         let tell = |text: &str| {
@@ -62,4 +60,14 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         output::line(&lines.join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The settings of a run, other ones of `[task]` laid over them: the model and its training are what they are.
+fn changed(own: Config, sets: &[(String, String)]) -> Result<Config, Failure> {
+    let changed = own.changed(&[], sets)?;
+    if changed.model == own.model && changed.train == own.train {
+        return Ok(changed);
+    }
+    Err(Failure::usage("--set of `dss eval` changes settings of [task] only")
+        .hint("the model is that of the run; for the batch of the evaluation there is --batch"))
 }

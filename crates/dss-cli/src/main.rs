@@ -13,7 +13,6 @@ mod predict;
 mod progress;
 mod runs;
 mod text;
-mod threads;
 mod train;
 
 use std::process::ExitCode;

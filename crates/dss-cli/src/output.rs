@@ -7,8 +7,8 @@ use serde_json::Value;
 /// Writes bytes. A reader that has gone away is an error as any other, so that nothing panics.
 pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.map_err(|e| io::Error::new(e.kind(), format!("cannot write to standard output: {e}")))
 }
 
 /// Writes text and a line end.

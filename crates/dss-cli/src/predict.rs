@@ -1,21 +1,33 @@
 //! `dss predict`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dss_data::Encoder;
 use dss_train::predict::{Prediction, Query, encoder, predict};
+use dss_train::threads;
 use serde_json::{Value, json};
 
 use crate::args::PredictArgs;
 use crate::failure::Failure;
-use crate::{device, output, runs, text, threads};
+use crate::{device, output, runs, text};
 
 /// A sequence, where it comes from, and what the model says about it.
 struct Answer {
     file: String,
     name: String,
     prediction: Prediction,
+}
+
+impl Answer {
+    /// The path as it was given, and the place in the file: `d/a.csv:1`.
+    fn place(&self) -> String {
+        let file = Path::new(&self.file).file_name().unwrap_or_default().to_string_lossy();
+        match self.name.strip_prefix(&*file) {
+            Some(place) => format!("{}{place}", self.file),
+            None => format!("{}:{}", self.file, self.name),
+        }
+    }
 }
 
 pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
@@ -100,7 +112,7 @@ fn table(answers: &[Answer], labels: &[String], csv: bool) -> Vec<String> {
         for (i, (row, best)) in
             answer.prediction.rows.iter().zip(answer.prediction.classes()).enumerate()
         {
-            let mut cells = vec![answer.name.clone()];
+            let mut cells = vec![answer.place()];
             if positions {
                 cells.push(i.to_string());
             }
@@ -140,20 +152,20 @@ mod tests {
     fn classes_values_and_positions() {
         let labels = ["cat, \"big\"".to_owned(), "dog".to_owned()];
         let one = [answer(&[&[0.75, 0.25]])];
-        assert_eq!(table(&one, &labels, false), ["a.csv:1\tcat, \"big\"\t0.7500"]);
+        assert_eq!(table(&one, &labels, false), ["d/a.csv:1\tcat, \"big\"\t0.7500"]);
         assert_eq!(
             table(&one, &labels, true),
-            ["sequence,label,probability", "a.csv:1,\"cat, \"\"big\"\"\",0.7500"]
+            ["sequence,label,probability", "d/a.csv:1,\"cat, \"\"big\"\"\",0.7500"]
         );
         assert_eq!(object(&one[0], &labels)["probabilities"]["dog"], 0.25);
         assert_eq!(object(&one[0], &labels)["label"], labels[0]);
 
         let many = [answer(&[&[0.1, 0.9], &[0.8, 0.2]])];
-        assert_eq!(table(&many, &labels, false)[1], "a.csv:1\t1\tcat, \"big\"\t0.8000");
+        assert_eq!(table(&many, &labels, false)[1], "d/a.csv:1\t1\tcat, \"big\"\t0.8000");
         assert_eq!(object(&many[0], &labels)["positions"][0]["label"], "dog");
 
         let value = [answer(&[&[1.5]])];
-        assert_eq!(table(&value, &[], true), ["sequence,value1", "a.csv:1,1.5"]);
+        assert_eq!(table(&value, &[], true), ["sequence,value1", "d/a.csv:1,1.5"]);
         assert_eq!(object(&value[0], &[])["values"][0], 1.5);
     }
 }

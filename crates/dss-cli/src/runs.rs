@@ -16,22 +16,10 @@ const ROOT: &str = "runs";
 pub fn fresh(name: &str) -> PathBuf {
     let first = Path::new(ROOT).join(name);
     let more = (2u32..).map(|i| Path::new(ROOT).join(format!("{name}-{i}")));
-    std::iter::once(first).chain(more).find(|p| !holds_run(p)).expect("numbers do not end")
-}
-
-/// Removes what a training left that failed before its first state was saved; a run is never touched.
-pub fn tidy(dir: &Path) {
-    if !holds_run(dir) {
-        let _ = fs::remove_file(dir.join(".lock"));
-        // Fails, as it should, if there is anything else in it.
-        let _ = fs::remove_dir(dir);
-        let _ = dir.parent().map(fs::remove_dir);
-    }
-}
-
-fn holds_run(dir: &Path) -> bool {
-    let files = RunDir::new(dir);
-    files.config().exists() || files.last().exists()
+    std::iter::once(first)
+        .chain(more)
+        .find(|p| !RunDir::new(p).holds_run())
+        .expect("numbers do not end")
 }
 
 /// The run of a task under `runs` that was written to last.

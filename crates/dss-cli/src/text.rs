@@ -22,16 +22,6 @@ pub fn number(x: f64) -> String {
     if x == 0.0 || (1e-3..1e5).contains(&x.abs()) { format!("{x:.4}") } else { format!("{x:.3e}") }
 }
 
-/// A time in the units that matter.
-pub fn duration(seconds: f64) -> String {
-    let s = seconds.max(0.0).round() as u64;
-    match s {
-        0..60 => format!("{seconds:.1} s"),
-        60..3600 => format!("{} min {} s", s / 60, s % 60),
-        _ => format!("{} h {} min", s / 3600, s % 3600 / 60),
-    }
-}
-
 /// A path as a shell takes it.
 pub fn shell(path: &Path) -> String {
     let text = path.display().to_string();
@@ -52,9 +42,5 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([number(0.12345), number(1e-7), number(0.0)], ["0.1235", "1.000e-7", "0.0000"]);
-        assert_eq!(
-            [duration(12.34), duration(75.0), duration(7260.0)],
-            ["12.3 s", "1 min 15 s", "2 h 1 min"]
-        );
     }
 }

@@ -1,10 +1,12 @@
 //! `dss train`
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dss_train::config::DEFAULT_PRESET;
 use dss_train::report::write_report;
+use dss_train::text::{duration, plural};
 use dss_train::{Config, Error, Stopped, Summary, TrainOptions, train};
 
 use crate::args::TrainArgs;
@@ -20,16 +22,13 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         device: device::named(&args.device)?.autodiff(),
     };
     let stop = interrupt::flag()?;
-    let existed = out.exists();
-    let mut observer = progress::observer(args.json, args.quiet, &stop);
+    let lost = progress::Lost::default();
+    let mut observer = progress::observer(args.json, args.quiet, &stop, &lost);
     let result = train(&config, &out, options, &mut *observer, &stop);
     drop(observer);
     let summary = match result {
         Ok(summary) => summary,
         Err(error) => {
-            if !existed {
-                runs::tidy(&out);
-            }
             // What happened before the loss ran away is worth looking at.
             let diverged = matches!(error, Error::NonFinite { .. });
             let report = diverged.then(|| write_report(&out));
@@ -47,6 +46,12 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         output::line(&describe(&summary, &config, &out, report.as_deref().ok()))?;
     }
     report?;
+    // A reader that has gone away is no failure.
+    if let Some(error) = lost.get().filter(|e| e.kind() != io::ErrorKind::BrokenPipe) {
+        let (task, dir) = (config.task.name(), text::shell(&out));
+        return Err(Failure::failed(eyre::Report::msg(format!("{error}; the state is saved")))
+            .hint(format!("make room, then go on: dss train {task} --resume --out {dir}")));
+    }
     match summary.stopped {
         Stopped::Interrupted => Ok(ExitCode::from(interrupt::INTERRUPTED)),
         Stopped::Finished | Stopped::Early => Ok(ExitCode::SUCCESS),
@@ -87,9 +92,8 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     let mut rows: Vec<(&str, String)> = Vec::new();
     let (dir, task) = (text::shell(out), config.task.name());
     if let Some(test) = &summary.test {
-        let (examples, step) = (test.examples, summary.best_step);
-        let what =
-            format!("{} ({examples} examples, checkpoint of step {step})", text::score(test));
+        let (examples, step) = (plural(test.examples as u64, "example"), summary.best_step);
+        let what = format!("{} ({examples}, checkpoint of step {step})", text::score(test));
         let name = if test.accuracy.is_some() { "test accuracy" } else { "test mse" };
         rows.push((name, what));
     } else {
@@ -100,8 +104,8 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
             format!("{} {} at step {}", text::measure(val), text::score(val), summary.best_step);
         rows.push(("best validation", what));
     }
-    let time = text::duration(summary.seconds);
-    rows.push(("time", format!("{time}, {} steps, {} epochs", summary.steps, summary.epochs)));
+    let (steps, epochs) = (plural(summary.steps, "step"), plural(summary.epochs, "epoch"));
+    rows.push(("time", format!("{}, {steps}, {epochs}", duration(summary.seconds))));
     if summary.stopped == Stopped::Early {
         rows.push((
             "stopped early",

@@ -112,6 +112,29 @@ fn classes_have_names() {
     let sum = p["low"].as_f64().unwrap() + p["high"].as_f64().unwrap();
     assert!((sum - 1.0).abs() < 1e-6, "{p}");
     assert_eq!(found[0]["probability"], p[label]);
+
+    // Files of the same name are told apart.
+    std::fs::create_dir(folder.path("more")).unwrap();
+    std::fs::copy(folder.path("new.csv"), folder.path("more/new.csv")).unwrap();
+    let text = folder.run(&["predict", "mine", "new.csv", "more/new.csv"]).ok().out;
+    let places: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(places, ["new.csv:1", "new.csv:2", "more/new.csv:1", "more/new.csv:2"]);
+
+    // The data may be named from anywhere, and may move.
+    let elsewhere = |args: &[&str]| {
+        Ran::of(folder.command(args).current_dir(folder.path("more")).output().unwrap())
+    };
+    let before = elsewhere(&["eval", "../mine", "--json"]).ok().out;
+    std::fs::rename(folder.path("mine.csv"), folder.path("more/mine.csv")).unwrap();
+    let moved = ["eval", "mine", "--json"];
+    folder.run(&moved).fails(2, &["mine.csv", "no such file", "--set task.path="]);
+    let after = folder.run(&[&moved[..], &["--set", "path=more/mine.csv"]].concat()).ok();
+    assert!(!after.err.contains("split differently"), "{after:?}");
+    assert_eq!(after.out, before);
+    folder.run(&[&moved[..], &["--set", "h=16"]].concat()).fails(2, &["[task]"]);
+    let resume = "train files --resume --out mine --quiet --set path=more/mine.csv --set epochs=3";
+    folder.run(&resume.split(' ').collect::<Vec<_>>()).ok();
+    folder.run(&moved).ok();
 }
 
 /// A row of numbers, slow for even and fast for odd `i`.
@@ -195,6 +218,22 @@ fn events_that_nobody_reads() {
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (Some(130), ""));
     assert!(folder.path("run/last/state.json").is_file());
+}
+
+/// A full disk is said, and the state is there to go on with.
+#[cfg(target_os = "linux")]
+#[test]
+fn events_that_cannot_be_written() {
+    let folder = Folder::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = folder.command(&adding(&["--out", "run", "--json"]));
+    let ran = Ran::of(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    ran.fails(1, &["cannot write to standard output", "--resume"]);
+    assert!(folder.path("run/last/state.json").is_file());
+    folder.run(&["train", "adding", "--resume", "--out", "run", "--quiet"]).ok();
+    let mut command = folder.command(&["eval", "run", "--json"]);
+    let ran = Ran::of(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    ran.fails(1, &["cannot write to standard output"]);
 }
 
 /// A loss that runs away is a failure that says what to try, and leaves a report.

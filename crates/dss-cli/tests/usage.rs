@@ -59,7 +59,8 @@ fn wrong_settings_are_wrong_usage() {
     let folder = Folder::new();
     let show = |set: &str| folder.run(&["config", "show", "listops", "--set", set]);
     show("layer=3").fails(2, &["--set layer=3", "did you mean `model.layers`?", "hint: "]);
-    show("h=0").fails(2, &["[model] h must be at least 1, but is 0"]);
+    show("h=0").fails(2, &["--set h=0: [model] h must be at least 1, but is 0"]);
+    show("batch=many").fails(2, &["train.batch", "expected a whole number"]);
     show("lr=-1").fails(2, &["--set lr=-1", "train.lr", "greater than 0"]);
     show("seed=1").fails(2, &["`task.seed` or `train.seed`"]);
     let ran = show("h");
@@ -72,12 +73,32 @@ fn wrong_settings_are_wrong_usage() {
     train(&["--device", "cuda"]).fails(2, &["no device `cuda`", "it has: cpu", "hint: "]);
     train(&["--device", "gpu9"]).fails(2, &["unknown device `gpu9`", "cpu"]);
     train(&["--set", "min_length=900"]).fails(2, &["task.max_length", "902"]);
+    train(&["--set", "task.train=9000000000000000000"]).fails(2, &["task.train", "2^32"]);
+    let delay = |set: &str| folder.run(&["train", "delay", "--set", set]);
+    delay("d=9000000000000000000").fails(2, &["task.d", "2^24"]);
+    delay("window=9000000000000000000").fails(2, &["task.window", "2^24"]);
+    delay("length=9000000000000000000").fails(2, &["task.length", "2^24"]);
     train(&["--resume"]).fails(2, &["no run of task `listops`", "--out DIR"]);
     assert!(!folder.path("runs").exists(), "nothing is left behind by wrong usage");
     for args in [&["train", "lstops"][..], &["train"], &["train", "listops", "--threads", "0"]] {
         let ran = folder.run(args);
         assert_eq!(ran.code, Some(2), "{ran:?}");
     }
+    let ran = folder.run(&["train", "listops", "--threads", "1025"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("from 1 to 1024"), "{ran:?}");
+}
+
+/// Sizes that no machine has are refused, not tried.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_larger_than_the_memory() {
+    let folder = Folder::new();
+    for set in ["h=1000000000", "layers=9000000000000000000"] {
+        let ran = folder.run(&["train", "adding", "--quiet", "--set", set]);
+        ran.fails(1, &["MB of memory", "train.batch", "model.h", "model.layers", "length"]);
+    }
+    assert!(!folder.path("runs").exists());
 }
 
 #[test]

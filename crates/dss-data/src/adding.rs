@@ -13,7 +13,7 @@ use crate::config::{KeyDoc, TaskSource};
 use crate::random::stream;
 use crate::synthetic::{self, Source};
 use crate::{
-    Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec,
+    Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec, limits,
 };
 
 /// Settings of the task `adding`.
@@ -51,6 +51,7 @@ impl TaskSource for AddingConfig {
         if self.length < 2 {
             return Err(Error::setting("length", self.length, "must be at least 2"));
         }
+        limits::length("length", self.length)?;
         let spec = TaskSpec {
             name: name.to_owned(),
             input: InputKind::Values { channels: 2 },
@@ -105,5 +106,14 @@ mod tests {
             prop_assert!(x.iter().step_by(2).all(|v| (0.0..1.0).contains(v)));
             prop_assert_eq!(x.iter().skip(1).step_by(2).sum::<f32>(), 2.0);
         }
+    }
+
+    #[test]
+    fn sizes_beyond_all_bounds_are_refused() {
+        let refused = |config: AddingConfig| config.load("adding", None, &|_| {}).err().unwrap();
+        let long = refused(AddingConfig { length: usize::MAX, ..Default::default() }).to_string();
+        assert!(long.contains("task.length") && long.contains("2^24"), "{long}");
+        let many = refused(AddingConfig { train: 1 << 32, ..Default::default() }).to_string();
+        assert!(many.contains("task.train") && many.contains("2^32"), "{many}");
     }
 }

@@ -19,6 +19,9 @@ pub trait TaskSource: Default {
     /// Every key with its description, in the order of the fields.
     const KEYS: &'static [KeyDoc];
 
+    /// Makes the paths of the data absolute, so that they hold wherever the program is started.
+    fn locate(&mut self, _data_dir: Option<&Path>) {}
+
     /// Makes or reads the data. `name` is the task's name, `data_dir` the folder given with `--data`.
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task>;
 }
@@ -45,6 +48,13 @@ macro_rules! tasks {
             /// what is going on, for work that takes longer than a moment.
             pub fn load(&self, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
                 match self { $(Self::$variant(config) => config.load($name, data_dir, progress),)* }
+            }
+
+            /// The same task, the paths of its data absolute: they then hold wherever the program is started.
+            pub fn located(&self, data_dir: Option<&Path>) -> Self {
+                let mut task = self.clone();
+                match &mut task { $(Self::$variant(config) => config.locate(data_dir),)* }
+                task
             }
 
             /// Every key of a task (but `name`) with its one-line description.
@@ -103,6 +113,23 @@ mod tests {
         assert!(TaskConfig::key_docs("nothing").is_none());
         assert_eq!(TaskConfig::about("files"), Some("Your own labelled sequences."));
         assert!(TaskConfig::default_for("nothing").is_none());
+    }
+
+    #[test]
+    fn located_paths_are_absolute() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mine.csv"), "").unwrap();
+        let files = |path: &str| {
+            TaskConfig::Files(FilesConfig { path: path.to_owned(), ..FilesConfig::default() })
+        };
+        let inside = folder.path().join("mine.csv");
+        assert_eq!(files("mine.csv").located(Some(folder.path())), files(inside.to_str().unwrap()));
+        let here = std::path::absolute("Cargo.toml").unwrap();
+        assert_eq!(files("Cargo.toml").located(None), files(here.to_str().unwrap()));
+        for &name in TaskConfig::NAMES {
+            let plain = TaskConfig::default_for(name).unwrap();
+            assert_eq!(plain.located(Some(folder.path())), plain, "an empty path stays empty");
+        }
     }
 
     #[test]

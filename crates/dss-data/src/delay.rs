@@ -13,7 +13,7 @@ use crate::config::{KeyDoc, TaskSource};
 use crate::random::stream;
 use crate::synthetic::{self, Source};
 use crate::{
-    Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec,
+    Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec, limits,
 };
 
 /// Token of the positions after the window.
@@ -71,7 +71,11 @@ impl TaskSource for DelayConfig {
     ];
 
     fn load(&self, name: &str, _: Option<&Path>, _: &dyn Fn(&str)) -> Result<Task> {
+        for (key, value) in [("d", self.d), ("window", self.window), ("length", self.length)] {
+            limits::length(key, value)?;
+        }
         let length = self.length();
+        limits::length("length", length)?;
         if length <= self.d {
             let what = format!("must be greater than d = {}; use 0 for automatic", self.d);
             return Err(Error::setting("length", self.length, what));
@@ -183,5 +187,20 @@ mod tests {
         let config = DelayConfig { d: 10, val: 0, ..Default::default() };
         let error = config.load("delay", None, &|_| {}).err().unwrap().to_string();
         assert!(error.contains("task.val = 0"), "{error}");
+    }
+
+    #[test]
+    fn sizes_beyond_all_bounds_are_refused() {
+        let some = DelayConfig { d: 10, ..Default::default() };
+        for (key, config) in [
+            ("d", DelayConfig { d: usize::MAX, ..some.clone() }),
+            ("window", DelayConfig { window: usize::MAX, ..some.clone() }),
+            ("length", DelayConfig { length: usize::MAX, ..some.clone() }),
+            ("length", DelayConfig { d: 1 << 24, ..some.clone() }),
+            ("test", DelayConfig { test: usize::MAX, ..some }),
+        ] {
+            let error = config.load("delay", None, &|_| {}).err().unwrap().to_string();
+            assert!(error.starts_with(&format!("task.{key} = ")), "{error}");
+        }
     }
 }

@@ -60,6 +60,19 @@ pub(crate) fn resolve(path: &str, data_dir: Option<&Path>) -> PathBuf {
     }
 }
 
+/// The setting of a path as an absolute one, found as [`resolve`] does; an empty one stays empty.
+pub(crate) fn locate(path: &mut String, data_dir: Option<&Path>) {
+    if path.is_empty() {
+        return;
+    }
+    // The name stays as it was given: links are not followed.
+    if let Ok(absolute) = std::path::absolute(resolve(path, data_dir))
+        && let Ok(absolute) = absolute.into_os_string().into_string()
+    {
+        *path = absolute;
+    }
+}
+
 /// The first of `dir/name` and `dir/name.gz`, over all names, that is a file.
 pub(crate) fn find(dir: &Path, names: &[&str]) -> Option<PathBuf> {
     let variants = names.iter().flat_map(|name| [name.to_string(), format!("{name}.gz")]);

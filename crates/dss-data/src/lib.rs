@@ -33,6 +33,7 @@ pub mod files;
 mod hash;
 pub mod idx;
 mod io;
+mod limits;
 pub mod listops;
 mod loader;
 pub mod mnist;

@@ -51,6 +51,10 @@ impl TaskSource for MnistConfig {
         ("split_seed", "seed of the split of the 60,000 into training and validation"),
     ];
 
+    fn locate(&mut self, data_dir: Option<&Path>) {
+        io::locate(&mut self.dir, data_dir);
+    }
+
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         let files = self.find(data_dir)?;
         progress(&format!("MNIST: reading {}", files[0].parent().unwrap_or(&files[0]).display()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::hash::SplitHash;
 use crate::task::Split;
-use crate::{Dataset, Encoder, Error, Example, Result, Target, Task, TaskSpec};
+use crate::{Dataset, Encoder, Example, Result, Target, Task, TaskSpec, limits};
 
 /// Examples as a pure function of split and number.
 pub(crate) trait Source: Send + Sync + 'static {
@@ -41,16 +41,10 @@ pub(crate) fn task<S: Source>(
     encoder: Encoder,
     counts: [usize; 3],
 ) -> Result<Task> {
+    limits::counts(counts, "sequence")?;
     let mut hash = SplitHash::new(&spec.name);
     hash.settings(&source.identity());
     for (split, count) in Split::ALL.into_iter().zip(counts) {
-        if count == 0 {
-            return Err(Error::setting(
-                split.name(),
-                count,
-                "each split needs at least one sequence",
-            ));
-        }
         hash.bytes(split.name(), &(count as u64).to_le_bytes());
         for i in 0..count.min(HASHED) {
             hash.bytes("target", &target_bytes(&source.example(split.name(), i as u64).target));

@@ -6,6 +6,7 @@ mod common;
 
 use common::random::{layer, normal, rng};
 use common::to_f32;
+use dss_kernels::block::{Block, BlockConfig, BlockParams, Norm, NormParams};
 use dss_kernels::kernel::{Kernel, KernelConfig, Variant};
 use dss_kernels::{Conv, Scan};
 
@@ -61,6 +62,49 @@ fn everything(threads: usize, b: usize, h: usize, l: usize) -> Vec<u32> {
         .map(|x| x.to_bits())
         .collect()
     })
+}
+
+/// A block, forward and backward, in f32; every output bit.
+fn block(threads: usize, b: usize, h: usize, l: usize, prenorm: bool) -> Vec<u32> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let mut rng = rng(2);
+        let mut draw = |n: usize| to_f32(&normal(n, &mut rng));
+        let (x, k, d, out_weight) = (draw(b * l * h), draw(h * l), draw(h), draw(h * h));
+        let (out_bias, gamma, beta, dy) = (draw(h), draw(h), draw(h), draw(b * l * h));
+        let norm = NormParams {
+            gamma: &gamma,
+            beta: &beta,
+            eps: 1e-5,
+            norm: Norm::BatchTrain { counted: None },
+        };
+        let params = BlockParams {
+            k: &k,
+            d: &d,
+            out_weight: &out_weight,
+            out_bias: &out_bias,
+            norm,
+            masks: None,
+            lengths: None,
+        };
+        let config = BlockConfig { l, h, prenorm, glu: false, bidirectional: false };
+        let mut block = Block::new(config).unwrap();
+        let (mut y, mut dx) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+        let (saved, _) = block.forward(&x, &params, &mut y, true).unwrap();
+        let grads = block.backward(&x, &params, saved.unwrap(), &dy, &mut dx).unwrap();
+        let all = [y, dx, grads.k, grads.d, grads.out_weight, grads.out_bias, grads.gamma];
+        all.concat().iter().map(|x| x.to_bits()).collect()
+    })
+}
+
+#[test]
+fn do_not_change_a_bit_of_a_block() {
+    for (b, h, l, prenorm) in [(3, 40, 300, false), (70, 3, 100, true), (2, 17, 3000, true)] {
+        let one = block(1, b, h, l, prenorm);
+        for threads in [2, 3, 7] {
+            assert!(block(threads, b, h, l, prenorm) == one, "{threads} threads, {:?}", (b, h, l));
+        }
+    }
 }
 
 #[test]

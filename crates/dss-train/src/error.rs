@@ -28,6 +28,18 @@ pub enum Error {
         /// What was expected and what stands there.
         what: String,
     },
+    /// The best model of a run is not there to go on with.
+    #[error(
+        "the run's best model cannot be used: {what}; put {} back as it was, or start a new run in another \
+         directory by --out",
+        path.display()
+    )]
+    NoBest {
+        /// Where it should be.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The directory holds a run already.
     #[error(
         "{} holds a run already: go on with it by --resume, or choose another directory by --out",
@@ -54,9 +66,9 @@ pub enum Error {
     },
     /// A run can only go on with the settings it began with.
     #[error(
-        "the run in {} was started with other settings ({}): resume it with the same ones \
-         (only train.epochs and train.max_steps may grow), or choose another directory by --out",
-        dir.display(), keys.join(", ")
+        "the run in {} was started with other settings ({}): resume it with the same ones (train.epochs and \
+         train.max_steps may grow, {} may change), or choose another directory by --out",
+        dir.display(), keys.join(", "), crate::run_dir::FREE.join(", ")
     )]
     ConfigDiffers {
         /// The run directory.
@@ -67,7 +79,7 @@ pub enum Error {
     /// The data is not what the run began with.
     #[error(
         "the data has changed since the run began (split {now}, was {then}): \
-         resume it with the same data, or start a new run"
+         name the same data by --data, --set task.path=PATH or --set task.dir=DIR, or start a new run"
     )]
     DataDiffers {
         /// Split hash of the run.
@@ -92,6 +104,22 @@ pub enum Error {
     /// A model and the data it was given do not belong together.
     #[error("the model and the data do not fit: {0}")]
     Mismatch(String),
+    /// The run would not fit into memory.
+    #[error(
+        "the run needs about {needed_mb} MB of memory, but {available_mb} MB are available: lower train.batch{}, \
+         model.h, model.layers or the length of the sequences ({length} here)",
+        if *evaluation { " and train.eval_batch" } else { "" }
+    )]
+    Memory {
+        /// What it would take, in MB.
+        needed_mb: u64,
+        /// What there is, in MB.
+        available_mb: u64,
+        /// L of the task.
+        length: usize,
+        /// Whether evaluations have larger batches than training.
+        evaluation: bool,
+    },
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads: {what}")]
     Threads {
@@ -116,6 +144,14 @@ impl Error {
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { doing, path, source }
+    }
+
+    /// What the model crate says of a file that it could not write.
+    pub(crate) fn writing(error: dss::Error) -> Self {
+        match error {
+            dss::Error::Io { path, source } => Self::Io { doing: "cannot write", path, source },
+            other => other.into(),
+        }
     }
 }
 

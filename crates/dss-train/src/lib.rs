@@ -20,6 +20,8 @@ pub mod report;
 pub mod run_dir;
 pub mod schedule;
 pub mod scores;
+pub mod text;
+pub mod threads;
 mod trainer;
 
 pub use config::{Config, Schedule, TrainConfig};

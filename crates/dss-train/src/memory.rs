@@ -1,15 +1,110 @@
-//! How much memory the process has used at most.
+//! How much memory the process has used at most, and how much a run will use.
+
+use dss::config::{Io, OutputKind};
+
+use crate::config::Config;
+use crate::error::{Error, Result};
 
 /// Peak resident memory of this process in MB (10⁶ bytes): `VmHWM` of `/proc/self/status`; `None` where there is none.
 pub fn peak_mb() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024.0 / 1e6)
+    Some(bytes("/proc/self/status", "VmHWM:")? as f64 / 1e6)
+}
+
+/// The field `name` of a file of `/proc`.
+fn bytes(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib.saturating_mul(1024))
+}
+
+/// Refuses a run that would not fit into the memory that is free now; where the system does not say, none is refused.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub fn check(config: &Config, io: &Io, examples: [usize; 3]) -> Result<()> {
+    match bytes("/proc/meminfo", "MemAvailable:") {
+        Some(available) => fits(config, io, examples, available),
+        None => Ok(()),
+    }
+}
+
+fn fits(config: &Config, io: &Io, examples: [usize; 3], available: u64) -> Result<()> {
+    let needed = needed(config, io, examples);
+    if needed <= available {
+        return Ok(());
+    }
+    Err(Error::Memory {
+        needed_mb: needed.div_ceil(1_000_000),
+        available_mb: available / 1_000_000,
+        length: io.len,
+        evaluation: config.train.evaluation_batch() > config.train.batch,
+    })
+}
+
+/// A rough estimate in bytes, rather too low than too high: weights, gradients and the moments of AdamW; what the
+/// layers keep for the backward pass; the outputs; the order of the examples.
+fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
+    let product = |factors: &[usize]| factors.iter().fold(1u64, |a, &b| a.saturating_mul(b as u64));
+    let parameters = config.model.tensor_elements(io).unwrap_or(usize::MAX);
+    let (sequences, answers, outputs) = match io.output {
+        OutputKind::Sequence { outputs } => (1, 1, outputs),
+        OutputKind::Position { outputs } => (1, io.len, outputs),
+        OutputKind::Pair { outputs } => (2, 1, outputs),
+    };
+    let pass = |batch: usize, copies: usize| {
+        let layers = product(&[batch, sequences, io.len, config.model.h, 4, copies]);
+        // An output in f32, in f64, and its gradient.
+        layers.saturating_add(product(&[batch, answers, outputs, 16]))
+    };
+    let copies = config.model.layers.saturating_mul(3).saturating_add(8);
+    let training = pass(config.train.batch.min(train), copies);
+    let evaluation = pass(config.train.evaluation_batch().min(val.max(test)), 8);
+    product(&[parameters, 4, 4])
+        .saturating_add(training.max(evaluation))
+        .saturating_add(product(&[train.max(val).max(test), 4]))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_runs_are_refused_and_small_ones_are_not() {
+        let config = |sets: &[(&str, &str)]| {
+            let sets: Vec<_> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            Config::resolve("delay", None, &[], &sets).unwrap()
+        };
+        let io = |len| Io {
+            input: dss::InputKind::Tokens { vocab: 10 },
+            output: OutputKind::Position { outputs: 8 },
+            len,
+        };
+        let small = [("layers", "2"), ("h", "16"), ("batch", "4")];
+        let need = needed(&config(&small), &io(100), [50, 10, 10]);
+        // Activations 4 · 100 · 16 · 4 · 14 bytes, outputs 4 · 100 · 8 · 16, and some thousand parameters.
+        assert!((409_600..600_000).contains(&need), "{need}");
+        assert!(fits(&config(&small), &io(100), [50, 10, 10], need).is_ok());
+        let refused = |sets: &[(&str, &str)], len, examples| {
+            fits(&config(sets), &io(len), examples, 1 << 40).unwrap_err().to_string()
+        };
+        let many = [10_000, 10, 10];
+        for text in [
+            refused(&[("h", "100000000000")], 100, many),
+            refused(&[("layers", "9000000000000000000")], 100, many),
+            refused(&[("batch", "9000000000000000000")], 1 << 24, many),
+            refused(&[("eval_batch", "10000")], 1 << 24, [8, 10_000, 10]),
+        ] {
+            for part in ["train.batch", "model.h", "model.layers", "length", "MB"] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        // A batch is never larger than the data.
+        assert!(
+            fits(&config(&[("batch", "9000000000000000000")]), &io(100), many, 1 << 40).is_ok()
+        );
+    }
+
     #[test]
     #[cfg(target_os = "linux")]
     fn peak_counts_what_was_touched() {

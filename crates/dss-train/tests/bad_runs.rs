@@ -137,7 +137,12 @@ fn damaged_states_are_refused() {
     let out = temp.join("run");
     let config = small_listops(1);
     run(&config, &out, false).unwrap();
-    for name in ["last/state.json", "last/optimiser.safetensors", "last/model.safetensors"] {
+    for name in [
+        "last/state.json",
+        "last/optimiser.safetensors",
+        "last/model.safetensors",
+        "best.safetensors",
+    ] {
         let path = out.join(name);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
@@ -146,6 +151,66 @@ fn damaged_states_are_refused() {
         std::fs::write(&path, whole).unwrap();
     }
     run(&config, &out, true).unwrap();
+}
+
+/// Not only at the end, when its score is wanted.
+#[test]
+fn a_lost_best_model_is_noticed_at_once() {
+    let temp = TempDir::new("lost");
+    let out = temp.join("run");
+    let mut config = small_listops(1);
+    run(&config, &out, false).unwrap();
+    std::fs::remove_file(out.join("best.safetensors")).unwrap();
+    config.train.epochs = 2;
+    let lines = common::metrics(&out).len();
+    let error = run(&config, &out, true).unwrap_err();
+    assert!(matches!(error, Error::NoBest { .. }), "{error}");
+    assert!(error.to_string().contains("best.safetensors"), "{error}");
+    assert_eq!(common::metrics(&out).len(), lines, "no step was made");
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing_behind() {
+    let temp = TempDir::new("start");
+    let mut config = small_listops(1);
+    let dss_data::TaskConfig::Listops(task) = &mut config.task else { panic!() };
+    task.dir = "no/such/folder".to_owned();
+    run(&config, &temp.join("runs/one"), false).unwrap_err();
+    assert!(!temp.join("runs").exists());
+
+    // What was there before stays, and so does what others put there.
+    std::fs::create_dir_all(temp.join("runs/mine")).unwrap();
+    run(&config, &temp.join("runs/mine"), false).unwrap_err();
+    assert!(temp.join("runs/mine").is_dir());
+    run(&config, &temp.join("runs/one"), false).unwrap_err();
+    assert!(temp.join("runs").is_dir() && !temp.join("runs/one").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_model_that_does_not_fit_is_refused() {
+    let temp = TempDir::new("fit");
+    let mut config = small_listops(1);
+    config.model.h = 1 << 40;
+    let error = run(&config, &temp.join("run"), false).unwrap_err();
+    assert!(matches!(error, Error::Memory { .. }), "{error}");
+    assert!(!temp.join("run").exists());
+}
+
+/// Only what a killed process of ours left.
+#[test]
+fn files_of_others_are_not_swept_away() {
+    let temp = TempDir::new("sweep");
+    let out = temp.join("run");
+    let config = small_listops(1);
+    run(&config, &out, false).unwrap();
+    for name in ["notes.tmp", "my.tmp1.txt", "config.toml.tmp", "best.safetensors.tmp123"] {
+        std::fs::write(out.join(name), "").unwrap();
+    }
+    run(&config, &out, true).unwrap();
+    let left = ["notes.tmp", "my.tmp1.txt", "config.toml.tmp", "best.safetensors.tmp123"]
+        .map(|name| out.join(name).exists());
+    assert_eq!(left, [true, true, true, false]);
 }
 
 /// Needs the right to mount a file system of its own; otherwise it says so and stops.

@@ -143,6 +143,11 @@ fn a_finished_run_can_grow() {
     assert_eq!(run(&config, &grown, true).unwrap().steps, 24);
     assert_same(&remains(&long), &remains(&grown), "grown from 2 to 4 epochs");
 
+    // What does not change the steps may change.
+    (config.train.eval_batch, config.train.early_stop) = (3, 40);
+    config.train.checkpoint_seconds = 0;
+    run(&config, &grown, true).unwrap();
+
     config.train.epochs = 3;
     config.train.lr *= 2.0;
     let error = run(&config, &grown, true).unwrap_err();

@@ -6,24 +6,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dss_train::{Event, Observer, Split, Stopped, Summary};
 use serde_json::{Value, json};
 
+use super::Lost;
 use crate::output;
 
-/// Writes events; asks for an orderly end when nobody reads them any more.
+/// Writes events; asks for an orderly end when they cannot be written any more.
 pub struct Json {
     stop: Arc<AtomicBool>,
+    lost: Lost,
 }
 
 impl Json {
-    pub fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { stop }
+    pub fn new(stop: Arc<AtomicBool>, lost: Lost) -> Self {
+        Self { stop, lost }
     }
 }
 
 impl Observer for Json {
     fn event(&mut self, event: &Event<'_>) {
         if let Some(value) = object(event)
-            && output::json(&value).is_err()
+            && let Err(error) = output::json(&value)
         {
+            // The first failure is the one to report.
+            let _ = self.lost.set(error);
             self.stop.store(true, Ordering::SeqCst);
         }
     }

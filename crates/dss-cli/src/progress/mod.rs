@@ -4,19 +4,25 @@ mod bar;
 mod json;
 mod lines;
 
-use std::io::{IsTerminal, stderr};
-use std::sync::Arc;
+use std::io::{self, IsTerminal, stderr};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
+use dss_train::text::plural;
 use dss_train::{Observer, Scores, Split};
 use indicatif::ProgressBar;
 
 use crate::text;
 
+/// Why events could not be written, if they could not.
+pub type Lost = Arc<OnceLock<io::Error>>;
+
 /// JSON if asked for, a bar on a terminal, plain lines elsewhere; nothing if `quiet`.
-pub fn observer(json: bool, quiet: bool, stop: &Arc<AtomicBool>) -> Box<dyn Observer> {
+///
+/// JSON that cannot be written raises `stop` and leaves the reason in `lost`.
+pub fn observer(json: bool, quiet: bool, stop: &Arc<AtomicBool>, lost: &Lost) -> Box<dyn Observer> {
     match (json, quiet) {
-        (true, _) => Box::new(json::Json::new(stop.clone())),
+        (true, _) => Box::new(json::Json::new(stop.clone(), lost.clone())),
         (_, true) => Box::new(()),
         _ if stderr().is_terminal() => Box::new(bar::Bar::new()),
         _ => Box::new(lines::Lines::new()),
@@ -51,8 +57,9 @@ fn evaluation(epoch: u64, step: u64, split: Split, scores: &Scores, best: bool) 
 fn start(task: &str, parameters: usize, examples: [usize; 3], steps: u64, done: u64) -> String {
     let [train, val, test] = examples;
     let from = if done > 0 { format!(", going on after step {done}") } else { String::new() };
+    let steps = plural(steps, "step");
     format!(
-        "{task}: {parameters} parameters, {train} / {val} / {test} examples (train / val / test), {steps} steps{from}"
+        "{task}: {parameters} parameters, {train} / {val} / {test} examples (train / val / test), {steps}{from}"
     )
 }
 

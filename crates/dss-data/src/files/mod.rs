@@ -27,11 +27,16 @@ use crate::{Dataset, Encoder, Error, Example, Result, Target, Task, TaskSpec, io
 impl TaskSource for FilesConfig {
     const KEYS: &'static [KeyDoc] = config::KEYS;
 
+    fn locate(&mut self, data_dir: Option<&Path>) {
+        io::locate(&mut self.path, data_dir);
+    }
+
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         self.check()?;
         let path = io::resolve(&self.path, data_dir);
         if !path.exists() {
-            return Err(Error::setting("path", &self.path, "there is no such file or folder"));
+            let what = "there is no such file or folder; say where it is: --set task.path=PATH";
+            return Err(Error::setting("path", &self.path, what));
         }
         progress(&format!("reading {}", path.display()));
         let parts = folders::read(self, &path)?;

@@ -27,7 +27,7 @@ pub use tsv::{read_tsv, write_tsv};
 
 use crate::config::{KeyDoc, TaskSource};
 use crate::hash::{SplitHash, hex};
-use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io};
+use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
 
 /// Which trees are drawn and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -106,6 +106,10 @@ impl TaskSource for ListopsConfig {
         ("cache", "folder that keeps generated data for the next run; empty = none"),
     ];
 
+    fn locate(&mut self, data_dir: Option<&Path>) {
+        io::locate(&mut self.dir, data_dir);
+    }
+
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         let mut notes = Vec::new();
         let (rows, counts, hash) = if self.dir.is_empty() {
@@ -118,6 +122,7 @@ impl TaskSource for ListopsConfig {
         } else {
             self.read_official(name, data_dir, progress)?
         };
+        limits::length("len", self.len)?;
         let needed = 1 + if self.dir.is_empty() { self.max_length - 1 } else { rows.longest() };
         if self.len != 0 && self.len < needed {
             let what = format!(
@@ -171,20 +176,17 @@ impl ListopsConfig {
     }
 
     fn check(&self) -> Result<()> {
-        for (key, count) in [("train", self.train), ("val", self.val), ("test", self.test)] {
-            if count == 0 {
-                return Err(Error::setting(key, count, "each split needs at least one expression"));
-            }
-        }
+        limits::counts([self.train, self.val, self.test], "expression")?;
         if self.max_args < 2 || self.max_args > 1000 {
             return Err(Error::setting("max_args", self.max_args, "must be 2..1000"));
         }
         if self.max_depth < 2 || self.max_depth > 100 {
             return Err(Error::setting("max_depth", self.max_depth, "must be 2..100"));
         }
-        if self.max_length < self.min_length.saturating_add(2) || self.max_length > 1 << 24 {
-            let what =
-                format!("must be at least min_length + 2 = {}, at most 2^24", self.min_length + 2);
+        limits::length("min_length", self.min_length)?;
+        limits::length("max_length", self.max_length)?;
+        if self.max_length < self.min_length + 2 {
+            let what = format!("must be at least min_length + 2 = {}", self.min_length + 2);
             return Err(Error::setting("max_length", self.max_length, what));
         }
         Ok(())
@@ -245,7 +247,8 @@ impl ListopsConfig {
             let path = io::find(&dir, &[&file]).ok_or_else(|| Error::Missing {
                 what: format!("{file} (or {file}.gz)"),
                 looked: vec![dir.clone()],
-                hint: "Put the three official ListOps files there, or leave task.dir empty to generate the data."
+                hint: "Put the three official ListOps files there, name their folder by --set task.dir=DIR, or leave task.dir \
+                       empty to generate the data."
                     .into(),
             })?;
             progress(&format!("ListOps: reading {}", path.display()));

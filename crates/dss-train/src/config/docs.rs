@@ -53,7 +53,10 @@ pub const TRAIN: [KeyDoc; 21] = [
     ("eval_batch", "sequences per batch of an evaluation; 0: as `batch`"),
     ("eval_every", "optimiser steps between evaluations; 0: one per epoch"),
     ("delta_log_bound", "bound on |Δ_log|; 0: none"),
-    ("checkpoint_seconds", "seconds between saved states; 0: only at evaluations"),
+    (
+        "checkpoint_seconds",
+        "seconds between saved states; evaluations and ends of epochs save too; 0: only they do",
+    ),
 ];
 
 /// The keys of a section; for `[task]` those of the task, after `name`.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use dss_data::TaskConfig;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::docs::{SECTIONS, keys};
@@ -62,6 +62,11 @@ impl Layers {
     pub fn document(&mut self, text: &str, place: &str) -> Result<()> {
         let line = |at: usize| text[..at].matches('\n').count() + 1;
         let root = parse(text, place)?;
+        if let Some((key, value)) = task_name(&root) {
+            // First of all: the keys of another task are unknown here.
+            let place = format!("{place}, line {}", line(key.span().start));
+            self.same_task(&plain(value.clone(), &place)?, &place)?;
+        }
         for (section, value) in root {
             let place = format!("{place}, line {}", line(section.span().start));
             let name = section.get_ref().as_ref();
@@ -184,7 +189,7 @@ impl Layers {
 
     fn read<T: DeserializeOwned>(&self, section: &str) -> std::result::Result<T, String> {
         let table = self.sections.get(section).cloned().unwrap_or_default();
-        table.try_into().map_err(|e: toml::de::Error| e.message().to_owned())
+        table.try_into().map_err(|e: toml::de::Error| in_words(e.message()))
     }
 
     fn unknown_section(&self, place: String, name: &str, value: &DeValue<'_>) -> ConfigError {
@@ -215,6 +220,15 @@ impl Layers {
             nearest: own.or_else(anywhere).map(|n| n.1),
         }
     }
+}
+
+/// `name` under `[task]`.
+fn task_name<'t, 'a>(
+    root: &'t DeTable<'a>,
+) -> Option<(&'t Spanned<DeString<'a>>, &'t Spanned<DeValue<'a>>)> {
+    let (_, section) = root.iter().find(|(key, _)| key.get_ref() == "task")?;
+    let DeValue::Table(entries) = section.get_ref() else { return None };
+    entries.iter().find(|(key, _)| key.get_ref() == "name")
 }
 
 /// The task that a document names.
@@ -254,6 +268,17 @@ fn parse_value(raw: &str) -> Option<Value> {
     let mut table: Table = format!("x = {raw}").parse().ok()?;
     let value = table.remove("x")?;
     table.is_empty().then_some(value)
+}
+
+/// What a parser says, without the names of Rust's types.
+fn in_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("expected usize", "expected a whole number of at least 0"),
+        ("expected u64", "expected a whole number of at least 0"),
+        ("expected u32", "expected a whole number of at least 0"),
+        ("expected f64", "expected a number"),
+    ];
+    WORDS.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 fn table(value: &impl serde::Serialize) -> Result<Table> {

@@ -129,7 +129,7 @@ fn a_file_is_named_with_the_line() {
     );
     assert!(from(&format!("{head}[train]\nepochs = \n")).starts_with("my.toml, line 4: "));
     assert!(from("[train]\nepochs = 3\n").contains("names no task"));
-    let file = TempFile::new("other.toml", "[task]\nname = \"delay\"\n");
+    let file = TempFile::new("other.toml", "[task]\nd = 10\nname = \"delay\"\n");
     let error = Config::resolve("listops", None, std::slice::from_ref(&file.0), &[])
         .unwrap_err()
         .to_string();
@@ -145,7 +145,8 @@ fn a_file_is_named_with_the_line() {
 #[test]
 fn wrong_values_are_named_with_what_is_allowed() {
     for (given, parts) in [
-        ("h=0", ["[model] h ", "0", "at least 1"]),
+        ("h=0", ["--set h=0: [model] h ", "0", "at least 1"]),
+        ("delta_max=0.00001", ["--set delta_max=0.00001: [model] ", "delta_min", "delta_max"]),
         ("layers=0", ["[model] layers ", "0", "at least 1"]),
         ("dropout=1.0", ["[model] dropout ", "1", "below 1"]),
         ("delta_min=0.5", ["delta_min", "0.5", "delta_max"]),
@@ -154,8 +155,11 @@ fn wrong_values_are_named_with_what_is_allowed() {
         ("lr=nan", ["train.lr", "NaN", "greater than 0"]),
         ("lr_w=-1", ["train.lr_w", "-1", "at least 0"]),
         ("plateau_factor=1.5", ["train.plateau_factor", "1.5", "below 1"]),
-        ("batch=-3", ["train.batch", "-3", "invalid value"]),
-        ("batch=many", ["train.batch", "many", "invalid type"]),
+        ("batch=-3", ["train.batch", "-3", "expected a whole number"]),
+        ("batch=many", ["train.batch", "many", "expected a whole number"]),
+        ("max_steps=many", ["train.max_steps", "many", "expected a whole number"]),
+        ("task.train=0.5", ["task.train", "0.5", "expected a whole number"]),
+        ("lr=many", ["train.lr", "many", "expected a number"]),
         ("variant=softmx", ["model.variant", "softmx", "`softmax`"]),
         ("schedule=cosin", ["train.schedule", "cosin", "`cosine`"]),
     ] {

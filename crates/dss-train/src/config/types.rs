@@ -46,8 +46,26 @@ pub struct TrainConfig {
     pub eval_every: u64,
     /// Bound on |Δ_log|; 0 = none.
     pub delta_log_bound: f64,
-    /// Seconds between saved states; 0 = at evaluations only.
+    /// Seconds between saved states, besides those at evaluations and ends of epochs; 0 = only those.
     pub checkpoint_seconds: u64,
+}
+
+impl TrainConfig {
+    /// Optimiser steps of one pass over `examples`: as many as fit; what is left over waits for the next one's order.
+    pub fn steps_per_epoch(&self, examples: usize) -> u64 {
+        (examples / self.batch.saturating_mul(self.accumulate).max(1)).max(1) as u64
+    }
+
+    /// Optimiser steps of a whole run.
+    pub fn total_steps(&self, steps_per_epoch: u64) -> u64 {
+        let all = (self.epochs as u64).saturating_mul(steps_per_epoch);
+        if self.max_steps > 0 { all.min(self.max_steps) } else { all }
+    }
+
+    /// Sequences per batch of an evaluation.
+    pub fn evaluation_batch(&self) -> usize {
+        if self.eval_batch == 0 { self.batch } else { self.eval_batch }
+    }
 }
 
 /// What happens to the learning rates over time (after the warm-up).

@@ -42,6 +42,15 @@ pub(super) fn validate(
         let place = places.get(key).cloned().unwrap_or_else(|| "default".to_owned());
         return Err(ConfigError::Range { place, key, value, allowed });
     }
-    config.model.validate().map_err(|e| ConfigError::Invalid { what: format!("[model] {e}") })?;
-    Ok(())
+    config.model.validate().map_err(|error| {
+        let what = error.to_string();
+        let place = model_place(&what, places).map(|place| format!("{place}: "));
+        ConfigError::Invalid { what: format!("{}[model] {what}", place.unwrap_or_default()) }
+    })
+}
+
+/// Where the first key that a complaint about `[model]` names was set.
+fn model_place<'a>(what: &str, places: &'a BTreeMap<String, String>) -> Option<&'a String> {
+    let mut words = what.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.find_map(|word| places.get(&format!("model.{word}")))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::run::Run;
-use super::text::{count, date, duration, escape, number, percent};
+use super::text::{count, counted, date, duration, escape, number, percent};
 use super::{confusion, curves, tables};
 use crate::scores::Scores;
 
@@ -46,11 +46,11 @@ fn head(run: &Run, out: &mut String) {
     let model = &run.config.model;
     let _ = write!(
         out,
-        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: DSS {}, {} layers of H = {} channels and N = {} states{}.</p>\n",
+        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: DSS {}, {} of H = {} channels and N = {} states{}.</p>\n",
         escape(run.config.task.name()),
         escape(&run.name),
         tables::word(&model.variant),
-        model.layers,
+        counted(model.layers as u64, "layer"),
         model.h,
         model.n,
         run.len.map(|l| format!(", sequences of up to L = {} steps", count(l))).unwrap_or_default(),
@@ -64,7 +64,7 @@ fn head(run: &Run, out: &mut String) {
             Some(share) => format!("most frequent class: {}", percent(share)),
             None => String::new(),
         };
-        let examples = format!("{} examples", count(test.scores.examples as u64));
+        let examples = counted(test.scores.examples as u64, "example");
         let main = "main";
         card(
             out,
@@ -85,7 +85,7 @@ fn head(run: &Run, out: &mut String) {
         card(out, "", &title, &score(&best.scores), &[&step, &loss.unwrap_or_default()]);
     }
     let epochs = run.train.last().map_or(0, |r| r.epoch).max(run.val.last().map_or(0, |r| r.epoch));
-    let steps = format!("{} steps, {epochs} {}", count(run.steps()), plural(epochs, "epoch"));
+    let steps = format!("{}, {}", counted(run.steps(), "step"), counted(epochs, "epoch"));
     card(out, "", "Time", &duration(run.seconds()), &[&steps]);
     let trained = tables::trained(run);
     if trained > 0 {
@@ -99,13 +99,7 @@ fn head(run: &Run, out: &mut String) {
 
 /// What to say when there is no test result.
 fn unfinished(run: &Run) -> String {
-    let planned = run.state.as_ref().map(|s| {
-        let all = (run.config.train.epochs as u64).saturating_mul(s.steps_per_epoch);
-        match run.config.train.max_steps {
-            0 => all,
-            most => all.min(most),
-        }
-    });
+    let planned = run.state.as_ref().map(|s| run.config.train.total_steps(s.steps_per_epoch));
     let of = planned.map(|p| format!(" of {}", count(p))).unwrap_or_default();
     format!(
         "This run is not finished: it stands at step {}{of}, and there is no test result yet. \
@@ -134,10 +128,6 @@ fn score(scores: &Scores) -> String {
         (None, Some(mse)) => number(mse),
         (None, None) => number(scores.loss),
     }
-}
-
-fn plural(n: u64, word: &str) -> String {
-    if n == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
 fn footer(run: &Run, out: &mut String) {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::run::{Run, Tensor};
-use super::text::{count, date, duration, escape, percent};
+use super::text::{count, counted, date, duration, escape, percent};
 use crate::config::{Config, MODEL, SECTIONS, TRAIN};
 
 /// A serialised enum value without its quotes.
@@ -132,7 +132,7 @@ pub(super) fn environment(run: &Run) -> String {
             ("dss", e.version.clone()),
             ("started", date(e.started)),
             ("system", format!("{} ({})", e.os, e.arch)),
-            ("processor", format!("{}, {} cores", e.cpu, e.cores)),
+            ("processor", format!("{}, {}", e.cpu, counted(e.cores as u64, "core"))),
             ("threads", e.threads.to_string()),
             ("vector instructions", e.simd.clone()),
         ]);

@@ -31,6 +31,11 @@ pub(super) fn count(n: u64) -> String {
     out
 }
 
+/// `1 step`, `1 234 steps`.
+pub(super) fn counted(n: u64, noun: &str) -> String {
+    format!("{} {}", count(n), crate::text::of_number(n, noun))
+}
+
 /// A share as a percentage.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.2}\u{a0}%", share * 100.0)
@@ -47,14 +52,9 @@ pub(super) fn number(x: f64) -> String {
     }
 }
 
-/// A time in the two units that matter.
+/// A time, with spaces that do not break.
 pub(super) fn duration(seconds: f64) -> String {
-    let s = seconds.max(0.0).round() as u64;
-    match s {
-        0..60 => format!("{seconds:.1}\u{a0}s"),
-        60..3600 => format!("{}\u{a0}min {}\u{a0}s", s / 60, s % 60),
-        _ => format!("{}\u{a0}h {}\u{a0}min", s / 3600, s % 3600 / 60),
-    }
+    crate::text::duration(seconds).replace(' ', "\u{a0}")
 }
 
 /// The day and time of a moment in seconds since 1970, UTC.
@@ -86,9 +86,7 @@ mod tests {
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(count(999), "999");
         assert_eq!([number(0.5), number(123.45), number(2.5e-7)], ["0.5000", "123.5", "2.500e-7"]);
-        assert_eq!(duration(7325.0), "2\u{a0}h 2\u{a0}min");
-        assert_eq!(duration(59.96), "1\u{a0}min 0\u{a0}s");
-        assert_eq!(duration(12.34), "12.3\u{a0}s");
+        assert_eq!(duration(7325.0), "2\u{a0}h\u{a0}2\u{a0}min");
     }
 
     #[test]

@@ -13,26 +13,25 @@
 //! [`recover`] finishes a swap that was cut short.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+#[cfg(unix)]
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
 /// Puts `bytes` into `path`, or leaves what was there.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = sibling(path, ".tmp");
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    written
-        .and_then(|()| fs::rename(&temporary, path))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&temporary);
-        })
-        .map_err(Error::io("cannot write", path))?;
-    sync_parent(path)
+    dss::checkpoint::write_whole(path, bytes).map_err(Error::writing)
+}
+
+/// Whether `name` is that of a file beside one of `files`, left by a process that died in [`write_file`].
+pub(crate) fn is_temporary(name: &str, files: &[&str]) -> bool {
+    files.iter().any(|file| {
+        let process = name.strip_prefix(file).and_then(|rest| rest.strip_prefix(".tmp"));
+        process.is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
+    })
 }
 
 /// Replaces the directory `path` by what `fill` writes into an empty one, or leaves what was there.
@@ -165,9 +164,14 @@ mod tests {
 
         let file = dir.join("file");
         write_file(&file, b"one").unwrap();
-        fs::create_dir(dir.join("file.tmp")).unwrap();
+        let temporary = format!("file.tmp{}", std::process::id());
+        fs::create_dir(dir.join(&temporary)).unwrap();
         assert!(write_file(&file, b"two").is_err());
         assert_eq!(fs::read(&file).unwrap(), b"one");
+        assert!(is_temporary(&temporary, &["file"]));
+        for other in ["file", "file.tmp", "file.tmp1x", "other.tmp1", "my file.tmp1"] {
+            assert!(!is_temporary(other, &["file"]), "{other}");
+        }
         fs::remove_dir_all(dir).unwrap();
     }
 }

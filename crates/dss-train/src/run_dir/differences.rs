@@ -6,9 +6,20 @@ use serde_json::Value;
 
 use crate::config::Config;
 
+/// Settings that may change when a run goes on: where the data lie (their hash is checked), and what does not change
+/// the steps.
+pub(crate) const FREE: [&str; 6] = [
+    "task.path",
+    "task.dir",
+    "task.cache",
+    "train.checkpoint_seconds",
+    "train.early_stop",
+    "train.eval_batch",
+];
+
 /// `key: old -> new` of every setting that may not change when a run goes on.
 ///
-/// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit.
+/// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit; those of [`FREE`] may change.
 pub(super) fn between(old: &Config, new: &Config) -> Vec<String> {
     let limit = |steps: u64| if steps == 0 { u64::MAX } else { steps };
     let longer = new.train.epochs >= old.train.epochs
@@ -17,7 +28,7 @@ pub(super) fn between(old: &Config, new: &Config) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let show = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
     keys.into_iter()
-        .filter(|key| old.get(*key) != new.get(*key))
+        .filter(|key| old.get(*key) != new.get(*key) && !FREE.contains(&key.as_str()))
         .filter(|key| !(longer && ["train.epochs", "train.max_steps"].contains(&key.as_str())))
         .map(|key| format!("{key}: {} -> {}", show(old.get(key)), show(new.get(key))))
         .collect()
@@ -62,5 +73,21 @@ mod tests {
         let keys = between(&old, &new);
         assert_eq!(keys.len(), 2, "{keys:?}");
         assert!(keys[0].starts_with("model.h: ") && keys[1].ends_with(" -> 0.5"), "{keys:?}");
+    }
+
+    #[test]
+    fn data_may_move_and_free_settings_change() {
+        let sets = |values: [&str; 5]| {
+            let keys = ["cache", "dir", "checkpoint_seconds", "early_stop", "eval_batch"];
+            let pairs = keys.into_iter().zip(values);
+            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect::<Vec<_>>()
+        };
+        let resolve = |values| Config::resolve("listops", None, &[], &sets(values)).unwrap();
+        let (old, new) = (resolve(["a", "b", "1", "2", "3"]), resolve(["c", "d", "4", "5", "6"]));
+        assert_eq!(between(&old, &new), [""; 0]);
+        let known = flat(&old);
+        for key in FREE.iter().filter(|key| **key != "task.path") {
+            assert!(known.contains_key(*key), "{key}");
+        }
     }
 }

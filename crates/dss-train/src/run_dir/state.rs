@@ -46,6 +46,30 @@ pub struct Best {
     pub step: u64,
     /// What came out.
     pub scores: Scores,
+    /// The step that reached this score first, if an earlier one did, with a higher loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+}
+
+impl Best {
+    /// What is best after an evaluation at `step`, if that changes: a higher score, or the same one with a lower loss.
+    pub(crate) fn beaten(best: Option<&Self>, step: u64, scores: &Scores) -> Option<Self> {
+        let new = |first| Some(Self { step, scores: scores.clone(), first });
+        let Some(best) = best else { return new(None) };
+        let (now, then) = (scores.score(), best.scores.score());
+        if now > then {
+            new(None)
+        } else if now == then && scores.loss < best.scores.loss {
+            new(Some(best.reached()))
+        } else {
+            None
+        }
+    }
+
+    /// The step that reached this score first.
+    pub fn reached(&self) -> u64 {
+        self.first.unwrap_or(self.step)
+    }
 }
 
 impl State {
@@ -71,5 +95,31 @@ impl State {
         let mut text = serde_json::to_vec_pretty(self).expect("a state is plain data");
         text.push(b'\n');
         atomic::write_file(path, &text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(accuracy: f64, loss: f64) -> Scores {
+        Scores { loss, accuracy: Some(accuracy), mse: None, examples: 10, confusion: None }
+    }
+
+    #[test]
+    fn of_equal_scores_the_lower_loss_is_best() {
+        let first = Best::beaten(None, 5, &scores(0.5, 2.0)).unwrap();
+        assert_eq!((first.step, first.reached()), (5, 5));
+        assert_eq!(Best::beaten(Some(&first), 10, &scores(0.5, 2.0)), None);
+        assert_eq!(Best::beaten(Some(&first), 10, &scores(0.4, 1.0)), None);
+        let tied = Best::beaten(Some(&first), 10, &scores(0.5, 1.5)).unwrap();
+        assert_eq!((tied.step, tied.reached(), tied.scores.loss), (10, 5, 1.5));
+        assert_eq!(Best::beaten(Some(&tied), 15, &scores(0.5, 1.75)), None);
+        let again = Best::beaten(Some(&tied), 15, &scores(0.5, 1.25)).unwrap();
+        assert_eq!((again.step, again.reached()), (15, 5));
+        let higher = Best::beaten(Some(&again), 20, &scores(0.6, 3.0)).unwrap();
+        assert_eq!((higher.step, higher.reached()), (20, 20));
+        let text = serde_json::to_string(&tied).unwrap();
+        assert_eq!(serde_json::from_str::<Best>(&text).unwrap(), tied);
     }
 }

@@ -22,6 +22,7 @@ use crate::config::{Config, TrainConfig};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::run_dir::RunDir;
+use crate::{bridge, memory, threads};
 
 pub use events::{Event, Observer, Split, Stopped, Summary};
 pub use step::{Found, gradients};
@@ -52,7 +53,8 @@ impl Default for TrainOptions {
 ///
 /// # Errors
 /// A directory that holds a run (or, with `resume`, does not), data that cannot be read, a disk that is full, a loss
-/// that is no longer finite. What was saved before is intact.
+/// that is no longer finite, a run that does not fit into memory. What was saved before is intact; a directory that was
+/// made for a run that did not begin is removed.
 pub fn train(
     config: &Config,
     out: &Path,
@@ -60,15 +62,7 @@ pub fn train(
     observer: &mut dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Summary> {
-    let mut run = || run(config, out, &options, observer, stop);
-    match options.threads {
-        None => run(),
-        Some(threads) => rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| Error::Threads { threads, what: error.to_string() })?
-            .install(run),
-    }
+    threads::with(options.threads, || run(config, out, &options, observer, stop))?
 }
 
 fn run(
@@ -79,16 +73,20 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<Summary> {
     config.validate()?;
+    let data_dir = options.data_dir.as_deref();
+    let config = &Config { task: config.task.located(data_dir), ..config.clone() };
     let clock = Clock::start();
     let run = if options.resume { RunDir::resume(out, config)? } else { RunDir::create(out)? };
     let observer = RefCell::new(observer);
     let tell = |text: &str| observer.borrow_mut().event(&Event::Loading(text.to_owned()));
-    let task = config.task.load(options.data_dir.as_deref(), &tell)?;
+    let task = config.task.load(data_dir, &tell)?;
     let observer = observer.into_inner();
     for text in &task.notes {
         observer.event(&Event::Note(text.clone()));
     }
     check_sizes(&task)?;
+    let examples = [&task.train, &task.val, &task.test].map(|split| split.len());
+    memory::check(config, &bridge::io(&task.spec), examples)?;
     let device = &options.device.clone().autodiff();
     let mut session = if run.last().exists() {
         Session::restore(config, &task, &run, device, clock)?

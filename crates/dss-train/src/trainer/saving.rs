@@ -43,9 +43,6 @@ impl Session<'_> {
             extra: [(ENCODER.to_owned(), encoder)].into(),
             ..CheckpointMeta::new(&self.model)
         };
-        checkpoint::save(path, &self.model, &meta).map_err(|error| match error {
-            dss::Error::Io { path, source } => Error::Io { doing: "cannot write", path, source },
-            other => other.into(),
-        })
+        checkpoint::save(path, &self.model, &meta).map_err(Error::writing)
     }
 }

@@ -26,7 +26,8 @@ impl Session<'_> {
             return Err(self.bad(self.state.step, &what, None));
         }
         let (step, score) = (self.state.step, scores.score());
-        let best = self.state.best.as_ref().is_none_or(|best| score > best.scores.score());
+        let beaten = Best::beaten(self.state.best.as_ref(), step, &scores);
+        let best = beaten.is_some();
         self.metrics.append(&Record::Val(self.eval_record(step, &scores, best)))?;
         if self.rates.observe(score) {
             let lr = self.rates.rate(self.config.train.lr, step);
@@ -36,7 +37,7 @@ impl Session<'_> {
         observer.event(&Event::Eval { step, epoch, split: Split::Val, scores: &scores, best });
         if best {
             self.save_model(&self.run.best())?;
-            self.state.best = Some(Best { step, scores });
+            self.state.best = beaten;
         }
         self.state.evaluated_step = step;
         self.clock.resume_rate();
@@ -82,8 +83,7 @@ impl Session<'_> {
             Split::Val => &self.task.val,
             Split::Test => &self.task.test,
         };
-        let train = &self.config.train;
-        let batch = if train.eval_batch == 0 { train.batch } else { train.eval_batch };
+        let batch = self.config.train.evaluation_batch();
         let of = dataset.len();
         evaluate_while(model, dataset, &self.task.spec, batch, &mut |done| {
             observer.event(&Event::Evaluating { split, done, of });

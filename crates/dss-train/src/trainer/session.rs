@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::memory::peak_mb;
 use crate::optimiser::{AdamW, Rates};
-use crate::run_dir::{Metrics, Record, RunDir, State, TrainRecord};
+use crate::run_dir::{Best, Metrics, Record, RunDir, State, TrainRecord};
 use crate::schedule::LearningRate;
 use crate::scores::Scores;
 
@@ -47,14 +47,14 @@ impl<'a> Session<'a> {
     ) -> Result<Self> {
         let model = config.model.init(&bridge::io(&task.spec), config.train.seed, device)?;
         let state = State {
-            steps_per_epoch: steps_per_epoch(config, task.train.len()),
+            steps_per_epoch: config.train.steps_per_epoch(task.train.len()),
             parameters: trained(&model),
             split_hash: task.split_hash.clone(),
             ..State::default()
         };
         let metrics = Metrics::open(&run.metrics(), 0)?;
         let mut session = Self {
-            rates: LearningRate::new(&config.train, total_steps(config, state.steps_per_epoch)),
+            rates: rates(config, &state),
             optimiser: AdamW::default(),
             device: device.clone(),
             saved_step: None,
@@ -89,12 +89,16 @@ impl<'a> Session<'a> {
         let path = last.join("optimiser.safetensors");
         let optimiser = AdamW::load(&path, device)?;
         optimiser.check(&path, &model.parameters())?;
+        if state.best.is_some() {
+            // The result of the run will be this model's.
+            checkpoint::load(run.best(), device)
+                .map_err(|error| Error::NoBest { path: run.best(), what: error.to_string() })?;
+        }
         let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?;
         clock.go_on_from(metrics.seconds());
         run.write_config(config)?;
-        let rates = LearningRate::new(&config.train, total_steps(config, state.steps_per_epoch));
         Ok(Self {
-            rates: rates.with_state(state.schedule.clone()),
+            rates: rates(config, &state).with_state(state.schedule.clone()),
             device: device.clone(),
             saved_step: Some(state.step),
             config,
@@ -110,7 +114,7 @@ impl<'a> Session<'a> {
 
     /// Optimiser steps of the whole run.
     pub(super) fn total_steps(&self) -> u64 {
-        total_steps(self.config, self.state.steps_per_epoch)
+        self.config.train.total_steps(self.state.steps_per_epoch)
     }
 
     /// One optimiser step on micro-batches that count as one batch.
@@ -213,9 +217,9 @@ impl<'a> Session<'a> {
     pub(super) fn stands_still(&self) -> bool {
         let epochs = self.config.train.early_stop as u64;
         let limit = epochs.saturating_mul(self.state.steps_per_epoch);
-        let best = self.state.best.as_ref();
+        let best = self.state.best.as_ref().map(Best::reached);
         limit > 0
-            && best.is_some_and(|best| self.state.evaluated_step >= best.step.saturating_add(limit))
+            && best.is_some_and(|step| self.state.evaluated_step >= step.saturating_add(limit))
     }
 
     /// Whether the task asks for classes.
@@ -260,12 +264,7 @@ fn trained(model: &Model) -> usize {
     all.iter().filter(|p| p.trained).map(|p| p.shape.iter().product::<usize>()).sum()
 }
 
-/// An epoch has as many steps as fit into the data; examples that are left over wait for the next one's order.
-fn steps_per_epoch(config: &Config, examples: usize) -> u64 {
-    (examples / config.train.batch.saturating_mul(config.train.accumulate)).max(1) as u64
-}
-
-fn total_steps(config: &Config, steps_per_epoch: u64) -> u64 {
-    let all = (config.train.epochs as u64).saturating_mul(steps_per_epoch);
-    if config.train.max_steps > 0 { all.min(config.train.max_steps) } else { all }
+/// The schedule of the whole run, at its beginning.
+fn rates(config: &Config, state: &State) -> LearningRate {
+    LearningRate::new(&config.train, config.train.total_steps(state.steps_per_epoch))
 }
