@@ -8,13 +8,40 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::{Error, Result};
 
+/// A gzip may unpack to this many times its size, or to `UNPACK_FLOOR` bytes.
+const UNPACK_RATIO: u64 = 100;
+const UNPACK_FLOOR: u64 = 256 << 20;
+
+/// Stops what unpacks without end.
+struct Bounded<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.left = self.left.checked_sub(n as u64).ok_or_else(|| {
+            let (ratio, floor) = (UNPACK_RATIO, UNPACK_FLOOR >> 20);
+            let what = format!(
+                "unpacks to more than {ratio} times its size and {floor} MiB; unpack it yourself if that is right"
+            );
+            std::io::Error::new(std::io::ErrorKind::FileTooLarge, what)
+        })?;
+        Ok(n)
+    }
+}
+
 /// Opens a file; what starts with the gzip magic number is unpacked on the way.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let file = File::open(path).map_err(Error::io("open", path))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let gzipped = reader.fill_buf().map_err(Error::io("read", path))?.starts_with(&[0x1f, 0x8b]);
     Ok(if gzipped {
-        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(reader)))
+        let size = reader.get_ref().metadata().map_err(Error::io("read", path))?.len();
+        let left = size.saturating_mul(UNPACK_RATIO).max(UNPACK_FLOOR);
+        let bounded = Bounded { inner: MultiGzDecoder::new(reader), left };
+        Box::new(BufReader::with_capacity(1 << 16, bounded))
     } else {
         Box::new(reader)
     })

@@ -1,0 +1,367 @@
+//! Decoded examples in one file of the cache folder, mapped into memory: a run starts at once and little is resident.
+//!
+//! Layout: the bytes of all examples; where each one ends (u64); labels (u32); facts as JSON; SHA-256 of labels and
+//! bytes; the key; number of examples and length of the facts (u64); SHA-256 of everything after the examples; magic.
+//! Numbers are little-endian. A file is complete or absent: it gets its name when all is written.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
+
+use memmap2::Mmap;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::hash::hex;
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"DSSSTOR1";
+/// Content hash, key, two counts, seal, magic.
+const FOOTER: usize = 32 + 32 + 16 + 32 + 8;
+
+/// What the stored examples depend on.
+pub(crate) struct StoreKey {
+    task: String,
+    hash: Sha256,
+}
+
+impl StoreKey {
+    /// `version` rises when the decoding changes.
+    pub(crate) fn new(task: &str, version: u32) -> Self {
+        let hash = Sha256::new().chain_update(task).chain_update(version.to_le_bytes());
+        Self { task: task.to_owned(), hash }
+    }
+
+    pub(crate) fn settings(mut self, settings: &impl Serialize) -> Self {
+        self.add(&serde_json::to_vec(settings).expect("settings are plain data"));
+        self
+    }
+
+    /// Name, size and time of a file, or of every file of a folder.
+    pub(crate) fn source(mut self, path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+        self.add_files(&path, 0)?;
+        Ok(self)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.hash.update((bytes.len() as u64).to_le_bytes());
+        self.hash.update(bytes);
+    }
+
+    fn add_files(&mut self, path: &Path, depth: usize) -> Result<()> {
+        let about = fs::metadata(path).map_err(Error::io("read", path))?;
+        if about.is_dir() && depth < 32 {
+            let entries = fs::read_dir(path).and_then(|entries| {
+                entries.map(|e| e.map(|e| e.path())).collect::<std::io::Result<Vec<_>>>()
+            });
+            let mut entries = entries.map_err(Error::io("read the folder", path))?;
+            entries.sort();
+            entries.iter().try_for_each(|entry| self.add_files(entry, depth + 1))
+        } else {
+            let time = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+            self.add(path.as_os_str().as_encoded_bytes());
+            self.add(&about.len().to_le_bytes());
+            self.add(&time.map_or(0, |t| t.as_nanos()).to_le_bytes());
+            Ok(())
+        }
+    }
+}
+
+/// The folder of decoded data: `DSS_CACHE`, else `dss` in the user's cache folder.
+pub fn cache_dir() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = || Some(set("HOME")?.join(".cache"));
+    let user = || set("XDG_CACHE_HOME").or_else(|| set("LOCALAPPDATA")).or_else(home);
+    set("DSS_CACHE").unwrap_or_else(|| user().unwrap_or_else(std::env::temp_dir).join("dss"))
+}
+
+/// Takes examples one after the other and writes them down.
+pub(crate) struct Writer {
+    file: BufWriter<File>,
+    path: PathBuf,
+    end: u64,
+    ends: Vec<u8>,
+    labels: Vec<u8>,
+    info: Vec<u8>,
+    content: Sha256,
+}
+
+impl Writer {
+    pub(crate) fn push(&mut self, label: u32, bytes: &[u8]) -> Result<()> {
+        self.content.update(label.to_le_bytes());
+        self.content.update((bytes.len() as u64).to_le_bytes());
+        self.content.update(bytes);
+        self.end += bytes.len() as u64;
+        self.ends.extend_from_slice(&self.end.to_le_bytes());
+        self.labels.extend_from_slice(&label.to_le_bytes());
+        self.file.write_all(bytes).map_err(full(&self.path))
+    }
+
+    /// Facts about the whole: split sizes, vocabulary, notes.
+    pub(crate) fn info(&mut self, info: &impl Serialize) {
+        self.info = serde_json::to_vec(info).expect("facts are plain data");
+    }
+
+    fn finish(mut self, key: &[u8; 32]) -> Result<()> {
+        let mut rest = std::mem::take(&mut self.ends);
+        let count = rest.len() as u64 / 8;
+        rest.extend_from_slice(&self.labels);
+        rest.extend_from_slice(&self.info);
+        rest.extend_from_slice(&self.content.finalize_reset());
+        rest.extend_from_slice(key);
+        rest.extend_from_slice(&count.to_le_bytes());
+        rest.extend_from_slice(&(self.info.len() as u64).to_le_bytes());
+        let seal = Sha256::digest(&rest);
+        rest.extend_from_slice(&seal);
+        rest.extend_from_slice(MAGIC);
+        self.file
+            .write_all(&rest)
+            .and_then(|()| self.file.flush())
+            .and_then(|()| self.file.get_ref().sync_all())
+            .map_err(full(&self.path))
+    }
+}
+
+fn full(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    Error::io("write the cache file (DSS_CACHE names another folder)", path)
+}
+
+/// Examples by number.
+#[derive(Debug)]
+pub(crate) struct Store {
+    map: Mmap,
+    path: PathBuf,
+    count: usize,
+    /// Where the table of ends, the labels and the facts begin, and where the facts end.
+    parts: [usize; 4],
+    content: [u8; 32],
+}
+
+impl Store {
+    /// The store of this key in the cache folder; if there is none, `build` makes it.
+    pub(crate) fn open_or_build(
+        key: StoreKey,
+        build: impl FnOnce(&mut Writer) -> Result<()>,
+    ) -> Result<Arc<Self>> {
+        Self::open_or_build_in(&cache_dir(), key, build)
+    }
+
+    fn open_or_build_in(
+        folder: &Path,
+        key: StoreKey,
+        build: impl FnOnce(&mut Writer) -> Result<()>,
+    ) -> Result<Arc<Self>> {
+        let hash: [u8; 32] = key.hash.finalize().into();
+        let path = folder.join(format!("{}-{}.store", key.task, hex(&hash[..8])));
+        if let Some(store) = Self::open(&path, &hash) {
+            return Ok(Arc::new(store));
+        }
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_extension(format!("tmp{}-{number}", std::process::id()));
+        fs::create_dir_all(folder).map_err(full(folder))?;
+        let written = write(&temporary, &hash, build)
+            .and_then(|()| fs::rename(&temporary, &path).map_err(full(&path)));
+        if let Err(error) = written {
+            // The first failure is the one to report.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        let store = Self::open(&path, &hash);
+        store.map(Arc::new).ok_or_else(|| Error::content(&path, "changed while it was opened"))
+    }
+
+    /// `None` when there is no such file, or it is damaged or of another key.
+    fn open(path: &Path, key: &[u8; 32]) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        // SAFETY: a store gets its name when it is complete and is never written again.
+        let map = unsafe { Mmap::map(&file) }.ok()?;
+        let body = map.len().checked_sub(FOOTER)?;
+        let footer = &map[body..];
+        let count = |at: usize| usize::try_from(u64_at(footer, at)).ok();
+        let (count, info) = (count(64)?, count(72)?);
+        if &footer[112..] != MAGIC || &footer[32..64] != key {
+            return None;
+        }
+        let labels_at = body.checked_sub(info)?.checked_sub(count.checked_mul(4)?)?;
+        let ends_at = labels_at.checked_sub(count.checked_mul(8)?)?;
+        if Sha256::digest(&map[ends_at..body + 80]).as_slice() != &footer[80..112] {
+            return None;
+        }
+        let mut last = 0;
+        for i in 0..count {
+            let end = u64_at(&map, ends_at + 8 * i);
+            if end < last {
+                return None;
+            }
+            last = end;
+        }
+        if last != ends_at as u64 {
+            return None;
+        }
+        let content = footer[..32].try_into().ok()?;
+        let parts = [ends_at, labels_at, labels_at + 4 * count, body];
+        Some(Self { path: path.to_owned(), count, parts, content, map })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The bytes of example `i`.
+    pub(crate) fn bytes(&self, i: usize) -> &[u8] {
+        assert!(i < self.count, "example {i} of {}", self.count);
+        let end = |i: usize| u64_at(&self.map, self.parts[0] + 8 * i) as usize;
+        &self.map[if i == 0 { 0 } else { end(i - 1) }..end(i)]
+    }
+
+    pub(crate) fn label(&self, i: usize) -> u32 {
+        assert!(i < self.count, "example {i} of {}", self.count);
+        let at = self.parts[1] + 4 * i;
+        u32::from_le_bytes(self.map[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    /// What [`Writer::info`] was given.
+    pub(crate) fn info<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_slice(&self.map[self.parts[2]..self.parts[3]])
+            .map_err(|e| Error::content(&self.path, format!("{e}; delete this cache file")))
+    }
+
+    /// SHA-256 of all labels and bytes.
+    pub(crate) fn content_hash(&self) -> &[u8; 32] {
+        &self.content
+    }
+}
+
+fn write(path: &Path, key: &[u8; 32], build: impl FnOnce(&mut Writer) -> Result<()>) -> Result<()> {
+    let file = BufWriter::with_capacity(1 << 20, File::create(path).map_err(full(path))?);
+    let mut writer = Writer {
+        file,
+        path: path.to_owned(),
+        end: 0,
+        ends: Vec::new(),
+        labels: Vec::new(),
+        info: b"null".to_vec(),
+        content: Sha256::new(),
+    };
+    build(&mut writer)?;
+    writer.finish(key)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// The examples in an order that depends on their content and the seed only, never on names or places of files.
+pub(crate) fn content_order(seed: u64, examples: &[&[u8]]) -> Vec<u32> {
+    let digest = |bytes: &&[u8]| -> [u8; 32] {
+        Sha256::new().chain_update(seed.to_le_bytes()).chain_update(bytes).finalize().into()
+    };
+    let digests: Vec<_> = examples.iter().map(digest).collect();
+    let mut order: Vec<u32> = (0..examples.len() as u32).collect();
+    order.sort_by_key(|&i| digests[i as usize]);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(writer: &mut Writer) -> Result<()> {
+        for (label, bytes) in [(3, &b"one"[..]), (1, b""), (2, b"three")] {
+            writer.push(label, bytes)?;
+        }
+        writer.info(&vec!["note"]);
+        Ok(())
+    }
+
+    fn open(
+        folder: &Path,
+        version: u32,
+        build: impl FnOnce(&mut Writer) -> Result<()>,
+    ) -> Result<Arc<Store>> {
+        Store::open_or_build_in(folder, StoreKey::new("test", version), build)
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..2 {
+            let built = std::cell::Cell::new(false);
+            let store = open(dir.path(), 1, |w| {
+                built.set(true);
+                build(w)
+            })
+            .unwrap();
+            assert_eq!(built.get(), round == 0, "the second time it is there already");
+            assert_eq!(store.len(), 3);
+            let bytes: Vec<_> = (0..3).map(|i| store.bytes(i)).collect();
+            assert_eq!(bytes, [&b"one"[..], b"", b"three"]);
+            assert_eq!([0, 1, 2].map(|i| store.label(i)), [3, 1, 2]);
+            assert_eq!(store.info::<Vec<String>>().unwrap(), ["note"]);
+        }
+        let other = open(dir.path(), 2, |w| w.push(0, b"x")).unwrap();
+        let first = open(dir.path(), 1, build).unwrap();
+        assert_ne!(other.content_hash(), first.content_hash());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = open(dir.path(), 1, |w| {
+            w.push(0, b"x")?;
+            Err(Error::content(Path::new("bad.wav"), "bad"))
+        });
+        assert!(error.unwrap_err().to_string().contains("bad.wav"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn damage_is_noticed_and_mended() {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path(), 1, build).unwrap();
+        let path = fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+        let whole = fs::read(&path).unwrap();
+        // The examples themselves (8 bytes) have no seal: they may be many gigabytes.
+        for at in 8..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(open(dir.path(), 1, build).unwrap().bytes(2), b"three");
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, &whole[..at]).unwrap();
+            assert_eq!(open(dir.path(), 1, build).unwrap().label(0), 3);
+        }
+    }
+
+    #[test]
+    fn a_changed_source_is_another_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = |what: &Path| -> [u8; 32] {
+            StoreKey::new("t", 1).source(what).unwrap().hash.finalize().into()
+        };
+        let file = dir.path().join("a");
+        fs::write(&file, "1").unwrap();
+        let (one, folder) = (key(&file), key(dir.path()));
+        fs::write(&file, "22").unwrap();
+        assert_ne!(one, key(&file));
+        assert_ne!(folder, key(dir.path()));
+    }
+
+    #[test]
+    fn order_by_content() {
+        let examples: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+        let order = content_order(1, &examples);
+        let reversed: Vec<&[u8]> = examples.iter().rev().copied().collect();
+        let other: Vec<u32> = content_order(1, &reversed).iter().map(|i| 3 - i).collect();
+        assert_eq!(order, other);
+        assert_ne!((0..20).map(|s| content_order(s, &examples)[0]).max(), Some(0));
+    }
+}
