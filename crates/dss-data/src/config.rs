@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
+use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
 use crate::{Result, Task};
@@ -82,6 +83,8 @@ tasks! {
     "smnist" => Smnist(MnistConfig),
     /// MNIST digits as 784 pixels in bit-reversed order.
     "pmnist" => Pmnist(MnistConfig),
+    /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
+    "image" => Image(ImageConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.
