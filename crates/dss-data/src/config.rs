@@ -10,6 +10,7 @@ use crate::files::FilesConfig;
 use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
+use crate::speech::SpeechConfig;
 use crate::{Result, Task};
 
 /// A key of the `[task]` table and its one-line description.
@@ -85,6 +86,10 @@ tasks! {
     "pmnist" => Pmnist(MnistConfig),
     /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
     "image" => Image(ImageConfig),
+    /// Speech Commands: the word of a clip, from its 16,000 samples.
+    "speech" => Speech(SpeechConfig),
+    /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
+    "speech-mfcc" => SpeechMfcc(SpeechConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.

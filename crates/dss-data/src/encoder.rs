@@ -8,6 +8,7 @@ use crate::files::FilesEncoder;
 use crate::image::GreyEncoder;
 use crate::listops::ListopsEncoder;
 use crate::mnist::ImagesEncoder;
+use crate::speech::SpeechEncoder;
 use crate::table::{Header, Separator, Table};
 use crate::{Error, Input, Result, io};
 
@@ -21,6 +22,8 @@ pub enum Encoder {
     Images(ImagesEncoder),
     /// Grey images of 32 × 32: idx files, or CIFAR-10's binary files.
     Grey(GreyEncoder),
+    /// A sound file of a spoken word.
+    Speech(SpeechEncoder),
     /// A table of token ids, one sequence per row.
     TokenRows {
         /// Number of ids.
@@ -46,6 +49,7 @@ impl Encoder {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
             Self::Grey(encoder) => encoder.read(path)?,
+            Self::Speech(encoder) => encoder.read(path)?,
             Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,
             Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
             Self::Files(encoder) => encoder.read(path)?,

@@ -24,6 +24,7 @@
 //! with its settings that implement [`config::TaskSource`], and add its line in `config.rs`.
 
 pub mod adding;
+pub mod audio;
 mod batch;
 pub mod config;
 pub mod delay;
@@ -42,6 +43,7 @@ pub mod npy;
 mod random;
 mod skip;
 mod source;
+pub mod speech;
 mod store;
 mod subset;
 mod synthetic;
@@ -61,5 +63,6 @@ pub use listops::ListopsConfig;
 pub use loader::{BatchPlan, Loader};
 pub use mnist::MnistConfig;
 pub use random::epoch_order;
+pub use speech::SpeechConfig;
 pub use task::{Dataset, Example, Input, InputKind, Target, TargetKind, Task, TaskSpec};
 pub use vocabulary::Vocabulary;

@@ -66,10 +66,8 @@ fn write_binary(dir: &Path, batches: &[(String, Vec<u8>)]) {
 }
 
 fn write_archive(path: &Path, batches: &[(String, Vec<u8>)]) {
-    let gz = flate2::write::GzEncoder::new(
-        fs::File::create(path).unwrap(),
-        flate2::Compression::fast(),
-    );
+    let gz =
+        flate2::write::GzEncoder::new(fs::File::create(path).unwrap(), flate2::Compression::fast());
     let mut tar = tar::Builder::new(gz);
     for (name, bytes) in batches.iter().rev() {
         let mut header = tar::Header::new_gnu();

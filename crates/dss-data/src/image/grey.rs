@@ -59,8 +59,12 @@ impl Images {
         let names = read_idx(labels, 1)?.data;
         if names.len() != pixels.len() / PIXELS {
             let counts = (names.len(), pixels.len() / PIXELS);
-            let what = format!("{} labels, but {} has {} images", counts.0, images.display(), counts.1);
-            return Err(Error::content(labels, format!("{what}; the files do not belong together")));
+            let what =
+                format!("{} labels, but {} has {} images", counts.0, images.display(), counts.1);
+            return Err(Error::content(
+                labels,
+                format!("{what}; the files do not belong together"),
+            ));
         }
         let mut found = Self::default();
         for (i, (&name, image)) in names.iter().zip(pixels.chunks_exact(PIXELS)).enumerate() {
@@ -93,7 +97,8 @@ pub(super) fn records<'a>(
 ) -> (std::slice::ChunksExact<'a, u8>, Option<Error>) {
     let records = bytes.chunks_exact(RECORD);
     let rest = records.remainder().len();
-    let what = format!("cut short: after {} images of {RECORD} bytes, {rest} follow", records.len());
+    let what =
+        format!("cut short: after {} images of {RECORD} bytes, {rest} follow", records.len());
     (records, (rest > 0).then(|| Error::content(path, format!("{what}; get the file again"))))
 }
 
