@@ -43,6 +43,14 @@ pub enum Encoder {
 }
 
 impl Encoder {
+    /// Positions per second, where time is what a sequence runs over.
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            Self::Speech(encoder) => encoder.rate(),
+            _ => None,
+        }
+    }
+
     /// Reads the sequences of one file, each with a name such as `file.csv:3`.
     pub fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let found = match self {
