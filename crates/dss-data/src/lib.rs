@@ -25,6 +25,7 @@
 
 pub mod adding;
 mod batch;
+pub mod characters;
 pub mod config;
 pub mod delay;
 mod encoder;
@@ -39,12 +40,14 @@ mod loader;
 pub mod mnist;
 pub mod npy;
 mod random;
+pub mod retrieval;
 mod skip;
 mod source;
 mod store;
 mod synthetic;
 mod table;
 mod task;
+pub mod text;
 pub mod vocabulary;
 
 pub use adding::AddingConfig;
@@ -58,5 +61,7 @@ pub use listops::ListopsConfig;
 pub use loader::{BatchPlan, Loader};
 pub use mnist::MnistConfig;
 pub use random::epoch_order;
+pub use retrieval::RetrievalConfig;
 pub use task::{Dataset, Example, Input, InputKind, Target, TargetKind, Task, TaskSpec};
+pub use text::TextConfig;
 pub use vocabulary::Vocabulary;
