@@ -10,7 +10,9 @@ use crate::files::FilesConfig;
 use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
+use crate::retrieval::RetrievalConfig;
 use crate::speech::SpeechConfig;
+use crate::text::TextConfig;
 use crate::{Result, Task};
 
 /// A key of the `[task]` table and its one-line description.
@@ -80,6 +82,10 @@ macro_rules! tasks {
 tasks! {
     /// Nested list operations (Long Range Arena), generated or from the official files.
     "listops" => Listops(ListopsConfig),
+    /// Film reviews, positive or negative (IMDB), as characters.
+    "text" => Text(TextConfig),
+    /// Whether two documents belong together (AAN citations, or reviews of one film), as characters.
+    "retrieval" => Retrieval(RetrievalConfig),
     /// MNIST digits as 784 pixels, row by row.
     "smnist" => Smnist(MnistConfig),
     /// MNIST digits as 784 pixels in bit-reversed order.

@@ -29,6 +29,11 @@ impl SpeechEncoder {
         self.form.steps().div_ceil(self.stride())
     }
 
+    /// Samples per second; features have no rate that could be changed.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        matches!(self.form, Form::Wave).then_some(self.rate.into())
+    }
+
     fn stride(&self) -> usize {
         (RATE / self.rate.clamp(1, RATE)) as usize
     }
