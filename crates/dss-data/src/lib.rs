@@ -25,10 +25,14 @@
 
 pub mod adding;
 mod batch;
+pub mod catalogue;
+pub mod check;
 pub mod config;
 pub mod delay;
 mod encoder;
 mod error;
+#[cfg(feature = "download")]
+pub mod fetch;
 pub mod files;
 mod hash;
 pub mod idx;
@@ -36,6 +40,7 @@ mod io;
 mod limits;
 pub mod listops;
 mod loader;
+pub mod make;
 pub mod mnist;
 pub mod npy;
 mod random;
@@ -45,6 +50,7 @@ mod store;
 mod synthetic;
 mod table;
 mod task;
+pub mod units;
 pub mod vocabulary;
 
 pub use adding::AddingConfig;
