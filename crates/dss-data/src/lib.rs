@@ -26,11 +26,15 @@
 pub mod adding;
 pub mod audio;
 mod batch;
+pub mod catalogue;
 pub mod characters;
+pub mod check;
 pub mod config;
 pub mod delay;
 mod encoder;
 mod error;
+#[cfg(feature = "download")]
+pub mod fetch;
 pub mod files;
 mod hash;
 pub mod idx;
@@ -39,6 +43,7 @@ mod io;
 mod limits;
 pub mod listops;
 mod loader;
+pub mod make;
 pub mod mnist;
 pub mod npy;
 mod random;
@@ -52,6 +57,7 @@ mod synthetic;
 mod table;
 mod task;
 pub mod text;
+pub mod units;
 pub mod vocabulary;
 
 pub use adding::AddingConfig;
