@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
+use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
 use crate::retrieval::RetrievalConfig;
+use crate::speech::SpeechConfig;
 use crate::text::TextConfig;
 use crate::{Result, Task};
 
@@ -88,6 +90,12 @@ tasks! {
     "smnist" => Smnist(MnistConfig),
     /// MNIST digits as 784 pixels in bit-reversed order.
     "pmnist" => Pmnist(MnistConfig),
+    /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
+    "image" => Image(ImageConfig),
+    /// Speech Commands: the word of a clip, from its 16,000 samples.
+    "speech" => Speech(SpeechConfig),
+    /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
+    "speech-mfcc" => SpeechMfcc(SpeechConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.
