@@ -43,7 +43,7 @@ pub enum Encoder {
     Files(FilesEncoder),
     /// Texts, one per file, line or row.
     Text(TextEncoder),
-    /// Pairs of texts, one pair per row.
+    /// Pairs of texts, one pair per row, or two files.
     TextPairs(TextEncoder),
 }
 
@@ -56,16 +56,7 @@ impl Encoder {
         }
     }
 
-    /// Reads the sequences or pairs of one file: a name such as `file.csv:3`, the sequence, the second one of a pair.
-    pub fn read_named(&self, path: &Path) -> Result<Vec<(String, Input, Option<Input>)>> {
-        if let Self::TextPairs(encoder) = self {
-            let pairs = retrieval::read_pairs(encoder, path)?;
-            return Ok(pairs.into_iter().map(|(name, [a, b])| (name, a, Some(b))).collect());
-        }
-        Ok(self.read(path)?.into_iter().map(|(name, input)| (name, input, None)).collect())
-    }
-
-    /// Reads the sequences of one file; [`Self::read_named`] reads pairs too.
+    /// Reads the sequences of one file, each with a name such as `file.csv:3`; pairs are two, one after the other.
     pub fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
@@ -76,9 +67,7 @@ impl Encoder {
             Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
             Self::Files(encoder) => encoder.read(path)?,
             Self::Text(encoder) => text::read(encoder, path)?,
-            Self::TextPairs(_) => {
-                return Err(Error::content(path, "the model compares pairs of texts"));
-            }
+            Self::TextPairs(encoder) => retrieval::read(encoder, path)?,
         };
         if found.is_empty() {
             return Err(Error::content(path, "no sequences in this file"));

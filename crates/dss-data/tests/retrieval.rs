@@ -294,36 +294,37 @@ fn settings_and_missing_files_are_explained() {
 }
 
 #[test]
-fn prediction_reads_tables_of_pairs() {
+fn prediction_reads_tables_of_pairs_and_single_texts() {
     let dir = aan();
     let task = load(config(dir.path()));
     assert!(matches!(task.encoder, Encoder::TextPairs(_)));
     let read = |name: &str, content: String| {
         let path = dir.path().join(name);
         fs::write(&path, content).unwrap();
-        task.encoder.read_named(&path)
+        task.encoder.read(&path)
     };
     let (_, a, b) = pair(&task, &*task.val, 0);
     let Example { input, second, .. } = task.val.example(0).unwrap();
-    let expected = |name: &str| vec![(format!("{name}:1"), input.clone(), second.clone())];
+    let second = second.unwrap();
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-    for (name, content) in [
-        ("two.tsv", format!("{a}\t{b}\n")),
-        ("five.tsv", format!("1.0\tx\ty\t{a}\t{b}\n")),
-        ("two.csv", format!("{},{}\n", quoted(&a), quoted(&b))),
+    for (name, content, columns) in [
+        ("two.tsv", format!("{a}\t{b}\n"), [1, 2]),
+        ("five.tsv", format!("1.0\tx\ty\t{a}\t{b}\n"), [4, 5]),
+        ("two.csv", format!("{},{}\n", quoted(&a), quoted(&b)), [1, 2]),
     ] {
-        assert_eq!(read(name, content).unwrap(), expected(name));
+        let [x, y] = columns.map(|column| format!("{name}:1:{column}"));
+        let expected = [(x, input.clone()), (y, second.clone())];
+        assert_eq!(read(name, content).unwrap(), expected);
     }
+    assert_eq!(read("a.txt", a).unwrap(), [("a.txt".to_owned(), input)]);
     for (name, content, part) in [
         ("one.tsv", "text\n", "line 1: expected two texts"),
-        ("six.tsv", "1\t2\t3\t4\t5\t6\n", "line 1: more than"),
-        ("empty.tsv", "", "no pairs"),
-        ("a.txt", "text", "last two columns"),
+        ("six.tsv", "1\t2\t3\t4\t5\t6\n", "line 1: expected two texts"),
+        ("empty.tsv", "", "no sequences"),
     ] {
         let told = read(name, content.to_owned()).unwrap_err().to_string();
         assert!(told.contains(part) && told.contains(name), "{told}");
     }
-    assert!(task.encoder.read(&dir.path().join("two.tsv")).is_err(), "there is no single sequence");
 }
 
 /// Loads whatever the training pairs are: an error or a task, but no panic.
@@ -342,7 +343,7 @@ fn try_all(papers: bool, bytes: &[u8], skip_bad: bool) {
         for data in [&task.train, &task.val, &task.test] {
             (0..data.len()).for_each(|i| drop(data.example(i).unwrap()));
         }
-        let _ = task.encoder.read_named(&dir.path().join(&names[0]));
+        let _ = task.encoder.read(&dir.path().join(&names[0]));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Texts in a store, as UTF-8 (or bytes), cut to the length of the model.
 //!
-//! Ids are looked up when a text is asked for: one pass over the data writes the texts and counts the vocabulary, no text
-//! stays in memory, and a store takes a byte per ASCII character whatever the size of the vocabulary.
+//! Ids are looked up when a text is asked for: one pass over the data writes the texts and counts the vocabulary, no
+//! text stays in memory, and a store takes a byte per ASCII character whatever the size of the vocabulary.
 //!
-//! A store has the texts, then what a task adds (see [`TextWriter::extra`]), then the SHA-256 of every whole text, all in
-//! one entry: splits are made by whole texts, so that they do not depend on the length of the model.
+//! A store has the texts, then what a task adds (see [`TextWriter::extra`]), then the SHA-256 of every whole text, all
+//! in one entry: splits are made by whole texts, so that they do not depend on the length of the model.
 
 use std::sync::Arc;
 

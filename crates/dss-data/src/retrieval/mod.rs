@@ -18,7 +18,7 @@ use self::builder::{Builder, Pair};
 use self::config::KEYS;
 pub use self::config::RetrievalConfig;
 use self::find::Pairs;
-pub(crate) use self::predict::read_pairs;
+pub(crate) use self::predict::read;
 use crate::characters::{TextWriter, Texts, balanced_order};
 use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
@@ -26,7 +26,7 @@ use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
 use crate::task::Split;
 use crate::{
-    Dataset, Encoder, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io,
+    Dataset, Encoder, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
 };
 
 /// Raised when the stored form changes.
@@ -107,17 +107,11 @@ impl RetrievalConfig {
     /// The first `count` pairs of a split by content; 0 = all.
     fn pairs(&self, texts: &Texts, split: Split, count: usize) -> Result<Vec<Pair>> {
         let pairs = builder::pairs(texts, split)?;
-        if count > pairs.len() || pairs.is_empty() {
-            let what = format!("there are only {}; use 0 for all of them", pairs.len());
-            return Err(Error::setting(split.name(), count, what));
-        }
         let keys: Vec<[u8; 64]> = pairs.iter().map(|pair| key_of(texts, pair)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let classes: Vec<u32> = pairs.iter().map(|pair| pair.class).collect();
         let mut order = balanced_order(self.split_seed, &keys, &classes);
-        if count > 0 {
-            order.truncate(count);
-        }
+        subset::limit(split.name(), count, &mut order)?;
         Ok(order.into_iter().map(|i| pairs[i as usize]).collect())
     }
 }

@@ -1,37 +1,33 @@
-//! New pairs: the last two columns of a table.
+//! New pairs: the last two columns of a table, or texts that are taken two by two.
 
 use std::path::Path;
 
 use crate::characters::{TextEncoder, rows};
-use crate::{Error, Input, Result, io};
+use crate::{Error, Input, Result, io, text};
 
 /// Columns of the training data: label, two ids, two texts.
 const MOST: usize = 5;
 
-/// Reads the pairs of a table: the last two columns are the texts, what stands before is not looked at.
-pub(crate) fn read_pairs(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, [Input; 2])>> {
+/// Reads the texts of a file, the partners of a pair one after the other. Each row of a table is a pair: its last two
+/// columns, named `file.tsv:3:4` and `file.tsv:3:5` by line and column. Other files are read as the task `text` does.
+pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, Input)>> {
     if !matches!(io::extension(path).as_str(), "tsv" | "tab" | "csv") {
-        let what = "the model compares two texts; give a .tsv or .csv table whose last two columns are the texts";
-        return Err(Error::content(path, what));
+        return text::read(encoder, path);
     }
     let ids = encoder.ids();
     let file = io::file_name(path);
     let mut found = Vec::new();
     rows::for_each_row(path, MOST + 1, &mut |line, cells| {
-        let [.., first, second] = cells else {
-            return Err(Error::line(path, line, "expected two texts, found one column"));
-        };
-        if cells.len() > MOST {
-            let what = format!("more than the {MOST} columns label, id, id, text, text");
+        if !(2..=MOST).contains(&cells.len()) {
+            let what = "expected two texts, alone or after label, id and id";
             return Err(Error::line(path, line, what));
         }
-        let encode =
-            |text: &[u8]| encoder.encode(&ids, text).map_err(|what| Error::line(path, line, what));
-        found.push((format!("{file}:{line}"), [encode(first)?, encode(second)?]));
+        for (column, cell) in cells.iter().enumerate().skip(cells.len() - 2) {
+            let fault = |what: &str| Error::cell(path, line, column + 1, what);
+            let input = encoder.encode(&ids, cell).map_err(fault)?;
+            found.push((format!("{file}:{line}:{}", column + 1), input));
+        }
         Ok(())
     })?;
-    if found.is_empty() {
-        return Err(Error::content(path, "no pairs in this file"));
-    }
     Ok(found)
 }

@@ -27,6 +27,7 @@ use crate::store::{Store, StoreKey, Writer};
 use crate::task::Split;
 use crate::{
     Dataset, Encoder, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io,
+    subset,
 };
 
 /// Raised when the stored form changes.
@@ -125,10 +126,10 @@ impl TextConfig {
     fn split(
         &self,
         mut learn: Vec<u32>,
-        exam: Vec<u32>,
+        mut test: Vec<u32>,
         notes: &mut Vec<String>,
     ) -> Result<[Vec<u32>; 3]> {
-        let test = first("test", self.test, exam)?;
+        subset::limit("test", self.test, &mut test)?;
         let val = match self.validation {
             Validation::Test => {
                 notes.push(
@@ -145,20 +146,9 @@ impl TextConfig {
                 return Err(Error::setting("val", self.val, what));
             }
         };
-        Ok([first("train", self.train, learn)?, val, test])
+        subset::limit("train", self.train, &mut learn)?;
+        Ok([learn, val, test])
     }
-}
-
-/// The first `count` numbers; 0 = all.
-fn first(key: &'static str, count: usize, mut numbers: Vec<u32>) -> Result<Vec<u32>> {
-    if count > numbers.len() || numbers.is_empty() {
-        let what = format!("there are only {}; use 0 for all of them", numbers.len());
-        return Err(Error::setting(key, count, what));
-    }
-    if count > 0 {
-        numbers.truncate(count);
-    }
-    Ok(numbers)
 }
 
 /// A remark when the official data are not all there.
