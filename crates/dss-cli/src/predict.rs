@@ -56,9 +56,9 @@ type Named = Vec<(String, String)>;
 fn read(files: &[PathBuf], encoder: &Encoder) -> Result<(Named, Vec<Query>), Failure> {
     let (mut names, mut queries) = (Vec::new(), Vec::new());
     for file in files {
-        for (name, input) in encoder.read(file)? {
+        for (name, input, second) in encoder.read_named(file)? {
             names.push((file.display().to_string(), name));
-            queries.push(Query { input, second: None });
+            queries.push(Query { input, second });
         }
     }
     Ok((names, queries))

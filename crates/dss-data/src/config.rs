@@ -7,8 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
+use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
+use crate::retrieval::RetrievalConfig;
+use crate::speech::SpeechConfig;
+use crate::text::TextConfig;
 use crate::{Result, Task};
 
 /// A key of the `[task]` table and its one-line description.
@@ -78,10 +82,20 @@ macro_rules! tasks {
 tasks! {
     /// Nested list operations (Long Range Arena), generated or from the official files.
     "listops" => Listops(ListopsConfig),
+    /// Film reviews, positive or negative (IMDB), as characters.
+    "text" => Text(TextConfig),
+    /// Whether two documents belong together (AAN citations, or reviews of one film), as characters.
+    "retrieval" => Retrieval(RetrievalConfig),
     /// MNIST digits as 784 pixels, row by row.
     "smnist" => Smnist(MnistConfig),
     /// MNIST digits as 784 pixels in bit-reversed order.
     "pmnist" => Pmnist(MnistConfig),
+    /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
+    "image" => Image(ImageConfig),
+    /// Speech Commands: the word of a clip, from its 16,000 samples.
+    "speech" => Speech(SpeechConfig),
+    /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
+    "speech-mfcc" => SpeechMfcc(SpeechConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.

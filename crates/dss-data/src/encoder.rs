@@ -4,11 +4,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::characters::TextEncoder;
 use crate::files::FilesEncoder;
+use crate::image::GreyEncoder;
 use crate::listops::ListopsEncoder;
 use crate::mnist::ImagesEncoder;
+use crate::speech::SpeechEncoder;
 use crate::table::{Header, Separator, Table};
-use crate::{Error, Input, Result, io};
+use crate::{Error, Input, Result, io, retrieval, text};
 
 /// Turns a user's file into named inputs, with the vocabulary and the scaling of the training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +21,10 @@ pub enum Encoder {
     Listops(ListopsEncoder),
     /// An idx file of images.
     Images(ImagesEncoder),
+    /// Grey images of 32 × 32: idx files, or CIFAR-10's binary files.
+    Grey(GreyEncoder),
+    /// A sound file of a spoken word.
+    Speech(SpeechEncoder),
     /// A table of token ids, one sequence per row.
     TokenRows {
         /// Number of ids.
@@ -34,17 +41,44 @@ pub enum Encoder {
     },
     /// Text, tables or arrays, as in the user's own training data.
     Files(FilesEncoder),
+    /// Texts, one per file, line or row.
+    Text(TextEncoder),
+    /// Pairs of texts, one pair per row.
+    TextPairs(TextEncoder),
 }
 
 impl Encoder {
-    /// Reads the sequences of one file, each with a name such as `file.csv:3`.
+    /// Positions per second, where time is what a sequence runs over.
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            Self::Speech(encoder) => encoder.rate(),
+            _ => None,
+        }
+    }
+
+    /// Reads the sequences or pairs of one file: a name such as `file.csv:3`, the sequence, the second one of a pair.
+    pub fn read_named(&self, path: &Path) -> Result<Vec<(String, Input, Option<Input>)>> {
+        if let Self::TextPairs(encoder) = self {
+            let pairs = retrieval::read_pairs(encoder, path)?;
+            return Ok(pairs.into_iter().map(|(name, [a, b])| (name, a, Some(b))).collect());
+        }
+        Ok(self.read(path)?.into_iter().map(|(name, input)| (name, input, None)).collect())
+    }
+
+    /// Reads the sequences of one file; [`Self::read_named`] reads pairs too.
     pub fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
+            Self::Grey(encoder) => encoder.read(path)?,
+            Self::Speech(encoder) => encoder.read(path)?,
             Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,
             Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
             Self::Files(encoder) => encoder.read(path)?,
+            Self::Text(encoder) => text::read(encoder, path)?,
+            Self::TextPairs(_) => {
+                return Err(Error::content(path, "the model compares pairs of texts"));
+            }
         };
         if found.is_empty() {
             return Err(Error::content(path, "no sequences in this file"));
