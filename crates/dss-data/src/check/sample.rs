@@ -125,8 +125,7 @@ fn pixels(values: &[f32], side: usize) -> String {
     rows.join("\n")
 }
 
-/// One curve per channel; each column shows the mean of its stretch, or of a longer sequence the value farthest from
-/// the middle.
+/// One curve per channel; each column shows the value of its stretch that is farthest from the channel's mean.
 fn curves(values: &[f32], channels: usize) -> String {
     let len = values.len() / channels;
     let columns = len.min(WIDTH);
@@ -134,10 +133,10 @@ fn curves(values: &[f32], channels: usize) -> String {
     for channel in 0..channels.min(CURVES) {
         let one: Vec<f32> = values.iter().skip(channel).step_by(channels).copied().collect();
         let (low, high) = range(&one);
-        let middle = (low + high) / 2.0;
+        let mean = one.iter().copied().map(f64::from).sum::<f64>() / one.len().max(1) as f64;
         let bar = |column: usize| {
             let stretch = &one[column * len / columns..(column + 1) * len / columns];
-            let far = |v: &f32| (f64::from(*v) - middle).abs();
+            let far = |v: &f32| (f64::from(*v) - mean).abs();
             let peak = stretch.iter().copied().max_by(|a, b| far(a).total_cmp(&far(b)));
             BARS[level(peak.map_or(low, f64::from), low, high, BARS.len())]
         };
@@ -162,6 +161,8 @@ fn level(value: f64, low: f64, high: f64, levels: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn symbols(list: &[&str]) -> Vec<String> {
@@ -205,7 +206,25 @@ mod tests {
         assert_eq!(curves(&rise, 2), "▁▂▃▄▅▆▇█\n▁▁▁▁▁▁▁▁");
         let long: Vec<f32> = (0..16_000).map(|i| (i as f32 * 0.01).sin()).collect();
         assert_eq!(curves(&long, 1).chars().count(), WIDTH);
+        let mut mark = vec![0.0; 640];
+        mark[15] = 1.0;
+        assert!(curves(&mark, 1).starts_with("▁█▁"), "a single mark is seen");
         assert_eq!(curves(&[], 1), "");
         assert_eq!(curves(&[0.0; 40], 40).lines().count(), CURVES + 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn no_example_makes_it_panic(
+            values in prop::collection::vec(any::<f32>(), 0..300), channels in 1usize..9,
+            tokens in prop::collection::vec(0u32..9, 0..900), letters in prop::collection::vec(".{0,3}", 0..7),
+        ) {
+            curves(&values, channels);
+            let side = values.len().isqrt();
+            pixels(&values[..side * side], side);
+            let shown = text(&tokens, Some(&letters));
+            prop_assert!(shown.chars().all(|c| !c.is_control()));
+        }
     }
 }

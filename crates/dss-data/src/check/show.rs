@@ -125,11 +125,8 @@ fn table(f: &mut Formatter<'_>, splits: &[SplitReport]) -> fmt::Result {
         .map(|i| rows.iter().map(|(_, cells)| cells[i].chars().count()).max().unwrap_or(0))
         .collect();
     for (name, cells) in &rows {
-        write!(f, "{name:<NAME$}")?;
-        for (cell, width) in cells.iter().zip(&widths) {
-            write!(f, "{cell:>width$}  ")?;
-        }
-        writeln!(f)?;
+        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+        writeln!(f, "{name:<NAME$}{}", cells.collect::<Vec<_>>().join("  "))?;
     }
     if classes.len() > CLASSES {
         writeln!(f, "{:<NAME$}and {} more classes", "", classes.len() - CLASSES)?;

@@ -150,6 +150,7 @@ impl Seen {
                 if !self.values.add(values) {
                     fault = Some("a number is NaN or infinite".into());
                 }
+                let channels = (*channels).max(1);
                 if values.len() % channels != 0 {
                     fault = Some(format!("{} numbers in {channels} channels", values.len()));
                 }

@@ -4,23 +4,29 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ureq::http::Uri;
 use ureq::http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, IF_RANGE,
     LAST_MODIFIED, RANGE,
 };
-use ureq::{Agent, Error};
+use ureq::{Agent, Error, Proxy};
 
 use super::part::{Origin, Part};
 use super::{Download, Event, FetchError, Patience};
 
 /// Calls `work` with a client whose connections are cut once `stop` is raised.
 pub(super) fn while_watching<T>(
+    download: &Download,
     patience: &Patience,
     stop: &AtomicBool,
     work: impl FnOnce(&Agent) -> T,
 ) -> T {
     const LOOK: Duration = Duration::from_millis(50);
+    // This machine is reached without a proxy.
+    let host = download.url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
+    let local = host.is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&&*host));
     let config = Agent::config_builder()
+        .proxy(if local { None } else { Proxy::try_from_env() })
         .http_status_as_error(false)
         .timeout_resolve(Some(patience.connect))
         .timeout_connect(Some(patience.connect))
@@ -202,7 +208,17 @@ fn lost(error: Error, patience: &Patience) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn no_header_makes_it_panic(text in "(bytes )?[0-9*/ -]{0,40}|.{0,20}") {
+            let _ = content_range(&text);
+        }
+    }
 
     #[test]
     fn content_ranges() {

@@ -101,7 +101,7 @@ pub fn fetch(
     }
     let mut part = Part::open(&download.to)?;
     let start = part.len;
-    http::while_watching(patience, stop, |agent| {
+    http::while_watching(download, patience, stop, |agent| {
         let mut fruitless = 0;
         loop {
             let before = part.len;
