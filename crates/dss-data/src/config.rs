@@ -9,6 +9,7 @@ use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
+use crate::pathfinder::PathfinderConfig;
 use crate::{Result, Task};
 
 /// A key of the `[task]` table and its one-line description.
@@ -82,6 +83,10 @@ tasks! {
     "smnist" => Smnist(MnistConfig),
     /// MNIST digits as 784 pixels in bit-reversed order.
     "pmnist" => Pmnist(MnistConfig),
+    /// Whether two marked ends are on one path (Long Range Arena), 32 × 32 pixels, generated or from files.
+    "pathfinder" => Pathfinder(PathfinderConfig),
+    /// Pathfinder with 128 × 128 pixels, a sequence of 16,384.
+    "path-x" => PathX(PathfinderConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.

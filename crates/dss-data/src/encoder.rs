@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::FilesEncoder;
 use crate::listops::ListopsEncoder;
 use crate::mnist::ImagesEncoder;
+use crate::pathfinder::PathfinderEncoder;
 use crate::table::{Header, Separator, Table};
 use crate::{Error, Input, Result, io};
 
@@ -18,6 +19,8 @@ pub enum Encoder {
     Listops(ListopsEncoder),
     /// An idx file of images.
     Images(ImagesEncoder),
+    /// A PNG picture of paths, or an idx file of them.
+    Pathfinder(PathfinderEncoder),
     /// A table of token ids, one sequence per row.
     TokenRows {
         /// Number of ids.
@@ -42,6 +45,7 @@ impl Encoder {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
+            Self::Pathfinder(encoder) => encoder.read(path)?,
             Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,
             Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
             Self::Files(encoder) => encoder.read(path)?,
