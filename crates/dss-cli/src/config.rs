@@ -13,8 +13,9 @@ use crate::output;
 
 /// The resolved configuration, ready to be a file.
 pub fn show(s: Settings) -> Result<ExitCode, Failure> {
-    let config = Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?;
-    output::bytes(config.to_annotated_toml().as_bytes())?;
+    let (config, sources) =
+        Config::resolve_sourced(&s.task, s.preset.as_deref(), &s.config, &s.set)?;
+    output::bytes(config.to_sourced_toml(&sources).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use dss::config::OutputKind;
 use dss_data::Encoder;
 use dss_train::predict::{Prediction, Query, encoder, predict};
 use dss_train::threads;
@@ -36,7 +37,7 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
     let device = device::named(&args.device)?;
     let (answers, meta) = threads::with(args.threads, || -> Result<_, Failure> {
         let (model, meta) = dss::load(&checkpoint, &device)?;
-        let (names, queries) = read(&args.files, &encoder(&meta)?)?;
+        let (names, queries) = read(&args.files, &encoder(&meta)?, &meta.io.output)?;
         let predictions = predict(&model, &meta, &queries, args.batch)?;
         let answers = names.into_iter().zip(predictions);
         let answers = answers.map(|((file, name), prediction)| Answer { file, name, prediction });
@@ -53,13 +54,32 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
 
 type Named = Vec<(String, String)>;
 
-fn read(files: &[PathBuf], encoder: &Encoder) -> Result<(Named, Vec<Query>), Failure> {
-    let (mut names, mut queries) = (Vec::new(), Vec::new());
+/// The sequences of all files; a model of pairs takes them two by two.
+fn read(
+    files: &[PathBuf],
+    encoder: &Encoder,
+    output: &OutputKind,
+) -> Result<(Named, Vec<Query>), Failure> {
+    let mut found = Vec::new();
     for file in files {
-        for (name, input) in encoder.read(file)? {
-            names.push((file.display().to_string(), name));
-            queries.push(Query { input, second: None });
-        }
+        let all = encoder.read(file)?.into_iter();
+        found.extend(all.map(|(name, input)| (file.display().to_string(), name, input)));
+    }
+    let pair = matches!(output, OutputKind::Pair { .. });
+    if pair && found.len() % 2 == 1 {
+        let message = format!("{} sequences: the last one has no partner", found.len());
+        return Err(Failure::usage(message).hint("this model compares sequences two by two"));
+    }
+    let (mut names, mut queries) = (Vec::new(), Vec::new());
+    let mut found = found.into_iter();
+    while let Some((file, name, input)) = found.next() {
+        let second = if pair { found.next() } else { None };
+        let name = match &second {
+            Some((_, second, _)) => format!("{name} {second}"),
+            None => name,
+        };
+        names.push((file, name));
+        queries.push(Query { input, second: second.map(|(_, _, input)| input) });
     }
     Ok((names, queries))
 }

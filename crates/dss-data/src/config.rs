@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
+use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
 use crate::pathfinder::PathfinderConfig;
+use crate::speech::SpeechConfig;
 use crate::{Result, Task};
 
 /// A key of the `[task]` table and its one-line description.
@@ -87,6 +89,12 @@ tasks! {
     "pathfinder" => Pathfinder(PathfinderConfig),
     /// Pathfinder with 128 × 128 pixels, a sequence of 16,384.
     "path-x" => PathX(PathfinderConfig),
+    /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
+    "image" => Image(ImageConfig),
+    /// Speech Commands: the word of a clip, from its 16,000 samples.
+    "speech" => Speech(SpeechConfig),
+    /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
+    "speech-mfcc" => SpeechMfcc(SpeechConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.

@@ -5,9 +5,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::files::FilesEncoder;
+use crate::image::GreyEncoder;
 use crate::listops::ListopsEncoder;
 use crate::mnist::ImagesEncoder;
 use crate::pathfinder::PathfinderEncoder;
+use crate::speech::SpeechEncoder;
 use crate::table::{Header, Separator, Table};
 use crate::{Error, Input, Result, io};
 
@@ -21,6 +23,10 @@ pub enum Encoder {
     Images(ImagesEncoder),
     /// A PNG picture of paths, or an idx file of them.
     Pathfinder(PathfinderEncoder),
+    /// Grey images of 32 × 32: idx files, or CIFAR-10's binary files.
+    Grey(GreyEncoder),
+    /// A sound file of a spoken word.
+    Speech(SpeechEncoder),
     /// A table of token ids, one sequence per row.
     TokenRows {
         /// Number of ids.
@@ -46,6 +52,8 @@ impl Encoder {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
             Self::Pathfinder(encoder) => encoder.read(path)?,
+            Self::Grey(encoder) => encoder.read(path)?,
+            Self::Speech(encoder) => encoder.read(path)?,
             Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,
             Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
             Self::Files(encoder) => encoder.read(path)?,

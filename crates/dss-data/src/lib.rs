@@ -24,6 +24,7 @@
 //! with its settings that implement [`config::TaskSource`], and add its line in `config.rs`.
 
 pub mod adding;
+pub mod audio;
 mod batch;
 pub mod config;
 pub mod delay;
@@ -32,6 +33,7 @@ mod error;
 pub mod files;
 mod hash;
 pub mod idx;
+pub mod image;
 mod io;
 mod limits;
 pub mod listops;
@@ -42,7 +44,9 @@ pub mod pathfinder;
 mod random;
 mod skip;
 mod source;
+pub mod speech;
 mod store;
+mod subset;
 mod synthetic;
 mod table;
 mod task;
@@ -55,10 +59,12 @@ pub use delay::DelayConfig;
 pub use encoder::Encoder;
 pub use error::{Error, Result};
 pub use files::FilesConfig;
+pub use image::ImageConfig;
 pub use listops::ListopsConfig;
 pub use loader::{BatchPlan, Loader};
 pub use mnist::MnistConfig;
 pub use pathfinder::PathfinderConfig;
 pub use random::epoch_order;
+pub use speech::SpeechConfig;
 pub use task::{Dataset, Example, Input, InputKind, Target, TargetKind, Task, TaskSpec};
 pub use vocabulary::Vocabulary;

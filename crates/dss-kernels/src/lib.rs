@@ -11,6 +11,8 @@
 //! | recurrence | [`Recurrence`] | streaming: constant time and memory per step |
 //! | chunked scan | [`Scan`] | sequences of any length in bounded memory, forward and backward |
 //!
+//! [`block::Block`] is the convolution together with all that surrounds it in a network: norm, GELU, projection, residual.
+//!
 //! ```
 //! use dss_kernels::kernel::{Kernel, KernelConfig, Params, Variant};
 //! use dss_kernels::{Conv, Recurrence, init};

@@ -120,6 +120,19 @@ pub enum Error {
         /// Whether evaluations have larger batches than training.
         evaluation: bool,
     },
+    /// The batch of an evaluation would need more memory than there is.
+    #[error(
+        "{batch} sequences at once would take about {needed_mb} MB of memory, but {available_mb} MB are free: \
+         ask for fewer with --batch"
+    )]
+    Batch {
+        /// What it would take, in MB.
+        needed_mb: u64,
+        /// What there is, in MB.
+        available_mb: u64,
+        /// Sequences at once.
+        batch: usize,
+    },
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads: {what}")]
     Threads {

@@ -9,9 +9,9 @@ use dss::checkpoint::{self, CheckpointMeta};
 use dss::{Mode, Model};
 use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
 
-use crate::bridge;
 use crate::error::{Error, Result};
-use crate::loss;
+use crate::predict::encoder;
+use crate::{bridge, loss, memory};
 use crate::scores::{MAX_CONFUSION, Scores, Tally};
 
 /// Scores `model` on all of `dataset`, `batch` examples at a time.
@@ -99,8 +99,20 @@ pub fn evaluate_checkpoint(
     if dataset.is_empty() {
         return Err(Error::Mismatch("there is no example to evaluate".into()));
     }
-    let (model, meta) = checkpoint::load(path, device)?;
+    let (mut model, meta) = checkpoint::load(path, device)?;
     let mut notes = Vec::new();
+    let mut trained_len = meta.io.len;
+    let trained_rate = encoder(&meta).ok().and_then(|encoder| encoder.rate());
+    if let (Some(then), Some(now)) = (trained_rate, task.encoder.rate())
+        && then != now
+    {
+        let r = then / now;
+        model = model.at_rate(r)?;
+        trained_len = model.io().len;
+        notes.push(format!(
+            "the model was trained at {then} samples per second, the data has {now}: Δ is multiplied by {r}"
+        ));
+    }
     if meta.split_hash != task.split_hash {
         notes.push(format!(
             "the data is split differently than in training ({} now, {} then): \
@@ -109,15 +121,17 @@ pub fn evaluate_checkpoint(
             short(&meta.split_hash)
         ));
     }
-    if meta.io.len != task.spec.len {
+    if trained_len != task.spec.len {
         notes.push(format!(
-            "the model was trained at length {}, the data has length {}; the kernels are those of {}",
-            meta.io.len, task.spec.len, meta.io.len
+            "the model was trained at length {trained_len}, the data has length {}; the kernels are those of \
+             {trained_len}",
+            task.spec.len
         ));
     }
     if meta.labels != bridge::labels(&task.spec) {
         notes.push("the classes have other names than in training".into());
     }
+    memory::check_forward(&meta.model, &bridge::io(&task.spec), batch.min(dataset.len()))?;
     let scores = evaluate(&model, dataset, &task.spec, batch)?;
     Ok(Evaluation { scores, meta, notes })
 }

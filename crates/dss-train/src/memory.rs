@@ -1,5 +1,6 @@
 //! How much memory the process has used at most, and how much a run will use.
 
+use dss::ModelConfig;
 use dss::config::{Io, OutputKind};
 
 use crate::config::Config;
@@ -29,6 +30,29 @@ pub fn check(config: &Config, io: &Io, examples: [usize; 3]) -> Result<()> {
     }
 }
 
+/// Refuses a forward pass over `batch` examples that would not fit into the memory that is free now.
+///
+/// # Errors
+/// [`Error::Batch`].
+pub fn check_forward(model: &ModelConfig, io: &Io, batch: usize) -> Result<()> {
+    match bytes("/proc/meminfo", "MemAvailable:") {
+        Some(available) => forward_fits(model, io, batch, available),
+        None => Ok(()),
+    }
+}
+
+fn forward_fits(model: &ModelConfig, io: &Io, batch: usize, available: u64) -> Result<()> {
+    let needed = pass(model, io, batch, FORWARD_COPIES);
+    if needed <= available {
+        return Ok(());
+    }
+    Err(Error::Batch {
+        needed_mb: needed.div_ceil(1_000_000),
+        available_mb: available / 1_000_000,
+        batch,
+    })
+}
+
 fn fits(config: &Config, io: &Io, examples: [usize; 3], available: u64) -> Result<()> {
     let needed = needed(config, io, examples);
     if needed <= available {
@@ -45,24 +69,33 @@ fn fits(config: &Config, io: &Io, examples: [usize; 3], available: u64) -> Resul
 /// A rough estimate in bytes, rather too low than too high: weights, gradients and the moments of AdamW; what the
 /// layers keep for the backward pass; the outputs; the order of the examples.
 fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
-    let product = |factors: &[usize]| factors.iter().fold(1u64, |a, &b| a.saturating_mul(b as u64));
     let parameters = config.model.tensor_elements(io).unwrap_or(usize::MAX);
+    let copies = config.model.layers.saturating_mul(3).saturating_add(FORWARD_COPIES);
+    let training = pass(&config.model, io, config.train.batch.min(train), copies);
+    let batch = config.train.evaluation_batch().min(val.max(test));
+    let evaluation = pass(&config.model, io, batch, FORWARD_COPIES);
+    product(&[parameters, 4, 4])
+        .saturating_add(training.max(evaluation))
+        .saturating_add(product(&[train.max(val).max(test), 4]))
+}
+
+/// Activations that are held at once where no gradient is asked for.
+const FORWARD_COPIES: usize = 8;
+
+/// Bytes of `copies` activations `[B, L, H]`, and of the outputs.
+fn pass(model: &ModelConfig, io: &Io, batch: usize, copies: usize) -> u64 {
     let (sequences, answers, outputs) = match io.output {
         OutputKind::Sequence { outputs } => (1, 1, outputs),
         OutputKind::Position { outputs } => (1, io.len, outputs),
         OutputKind::Pair { outputs } => (2, 1, outputs),
     };
-    let pass = |batch: usize, copies: usize| {
-        let layers = product(&[batch, sequences, io.len, config.model.h, 4, copies]);
-        // An output in f32, in f64, and its gradient.
-        layers.saturating_add(product(&[batch, answers, outputs, 16]))
-    };
-    let copies = config.model.layers.saturating_mul(3).saturating_add(8);
-    let training = pass(config.train.batch.min(train), copies);
-    let evaluation = pass(config.train.evaluation_batch().min(val.max(test)), 8);
-    product(&[parameters, 4, 4])
-        .saturating_add(training.max(evaluation))
-        .saturating_add(product(&[train.max(val).max(test), 4]))
+    let layers = product(&[batch, sequences, io.len, model.h, 4, copies]);
+    // An output in f32, in f64, and its gradient.
+    layers.saturating_add(product(&[batch, answers, outputs, 16]))
+}
+
+fn product(factors: &[usize]) -> u64 {
+    factors.iter().fold(1u64, |a, &b| a.saturating_mul(b as u64))
 }
 
 #[cfg(test)]
@@ -103,6 +136,19 @@ mod tests {
         assert!(
             fits(&config(&[("batch", "9000000000000000000")]), &io(100), many, 1 << 40).is_ok()
         );
+    }
+
+    #[test]
+    fn a_huge_batch_of_an_evaluation_is_refused() {
+        let io = Io {
+            input: dss::InputKind::Values { channels: 1 },
+            output: OutputKind::Sequence { outputs: 10 },
+            len: 1000,
+        };
+        let model = ModelConfig { h: 128, ..ModelConfig::default() };
+        assert!(forward_fits(&model, &io, 100, 1 << 30).is_ok());
+        let refused = forward_fits(&model, &io, 1_000_000, 1 << 30).unwrap_err().to_string();
+        assert!(refused.contains("1000000") && refused.contains("--batch"), "{refused}");
     }
 
     #[test]

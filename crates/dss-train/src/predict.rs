@@ -7,9 +7,9 @@ use dss::config::{InputKind, Io, OutputKind};
 use dss::{Mode, Model};
 use dss_data::{Encoder, Example, Input, Padding, Target, TargetKind, TaskSpec, collate};
 
-use crate::bridge;
 use crate::error::{Error, Result};
 use crate::loss::softmax;
+use crate::{bridge, memory};
 
 /// Key of a checkpoint's `extra` that holds the [`Encoder`] of its task, as JSON.
 pub const ENCODER: &str = "encoder";
@@ -66,6 +66,7 @@ pub fn predict(
         check(&meta.io, query)
             .map_err(|what| Error::Mismatch(format!("input {}: {what}", i + 1)))?;
     }
+    memory::check_forward(&meta.model, &meta.io, batch.min(queries.len()))?;
     let model = model.valid();
     let device = model.device();
     let spec = spec(meta);

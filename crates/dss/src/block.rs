@@ -112,6 +112,13 @@ impl Block {
         &self.config
     }
 
+    /// With r times the step: see [`DssLayer::at_step`].
+    pub(crate) fn at_step(mut self, r: f64) -> Self {
+        self.mixer = self.mixer.at_step(r);
+        self.config.layer = self.mixer.config().clone();
+        self
+    }
+
     /// x `[B, L, H]` -> `[B, L, H]`, and in training what a BatchNorm saw.
     ///
     /// `k` is the mixer's kernel at length L, `lengths` has the true length of each sequence, `index` is the block's

@@ -189,6 +189,21 @@ impl DssLayer {
         Ok(())
     }
 
+    /// The same system read with r times the step: Δ becomes r·Δ, lengths L/r (rounded up).
+    ///
+    /// Softmax and exp kernels then are sums over r taps of the old one. Exp-no-scale lacks the factor that does this,
+    /// and its W is multiplied by r.
+    pub(crate) fn at_step(mut self, r: f64) -> Self {
+        let scaled = |len: usize| ((len as f64 / r).ceil() as usize).max(usize::from(len > 0));
+        self.config.len = scaled(self.config.len);
+        self.config.kernel_len = scaled(self.config.kernel_len);
+        self.delta_log = self.delta_log.map(|delta| changed(delta, |delta| delta + r.ln()));
+        if self.config.variant == Variant::ExpNoScale {
+            self.w = self.w.map(|w| changed(w, |w| w * r));
+        }
+        self
+    }
+
     /// How many modes have Re λ > 0.
     pub(crate) fn growing_modes(&self) -> usize {
         if self.config.variant != Variant::Softmax {
@@ -215,6 +230,12 @@ impl DssLayer {
         };
         self.config.form.kernel(&self.kernel_params(), &spec)
     }
+}
+
+/// A parameter with another value, trained as before.
+fn changed<const D: usize>(x: Tensor<D>, f: impl FnOnce(Tensor<D>) -> Tensor<D>) -> Tensor<D> {
+    let trained = x.is_require_grad();
+    f(x.detach()).detach().set_require_grad(trained)
 }
 
 impl SequenceMixer for DssLayer {

@@ -6,7 +6,7 @@ use burn::tensor::{Device, FloatDType, Tensor};
 use crate::block::{Block, Mode};
 use crate::config::{Io, ModelConfig};
 use crate::encoder::{Encoder, Input};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::kernels::Kernels;
 use crate::norm::Norm;
@@ -175,6 +175,22 @@ impl Model {
             self.layers.into_iter().zip(stats).map(|(block, seen)| block.update(seen)).collect();
         self.norm = self.norm.map(|norm| norm.update(&stats[norms - 1]));
         self
+    }
+
+    /// The same model for sequences sampled at another rate: `r` is the old rate over the new one, so at half the rate
+    /// r = 2, each step covers twice the time and sequences have half the length.
+    ///
+    /// # Errors
+    /// If r is not from 0.001 to 1000.
+    pub fn at_rate(mut self, r: f64) -> Result<Self> {
+        if !(1e-3..=1e3).contains(&r) {
+            let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
+            return Err(Error::invalid("at_rate", what));
+        }
+        self.layers = self.layers.into_iter().map(|block| block.at_step(r)).collect();
+        let layer = self.layers[0].mixer.config();
+        (self.io.len, self.config.kernel_len) = (layer.len, layer.kernel_len);
+        Ok(self)
     }
 
     /// The same model with its numbers in another float type.

@@ -108,6 +108,7 @@ impl TaskSource for ListopsConfig {
 
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
+        io::locate(&mut self.cache, None);
     }
 
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {

@@ -371,9 +371,8 @@ fn clipped(
     let end = (size as i32 - left).clamp(first, stamp.width as i32);
     let column = (left + first).clamp(0, size as i32) as usize;
     let rows = (top..size as i32).zip(stamp.pixels.chunks_exact(stamp.width.max(1)));
-    rows.filter(|(y, _)| *y >= 0).map(move |(y, row)| {
-        (y as usize, column, &row[first as usize..end as usize])
-    })
+    rows.filter(|(y, _)| *y >= 0)
+        .map(move |(y, row)| (y as usize, column, &row[first as usize..end as usize]))
 }
 
 /// Puts a stamp into an image; the brighter pixel stays.

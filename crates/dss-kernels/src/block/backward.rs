@@ -1,6 +1,6 @@
 //! The block's backward pass.
 
-use super::forward::{mask_of, mute_padding, normalise};
+use super::forward::{layer_input, mask_of};
 use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows, sum_slots};
 use super::share::{SLOTS, row_chunks};
 use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
@@ -68,7 +68,7 @@ impl<T: Real> Block<T> {
         // A batch norm behind the block: its sums over all rows come first.
         let mut post = None;
         if let (false, false, Some(s)) = (prenorm, layer, &s) {
-            channel_sums(dy, s, &stats, l, &mut sums.norm);
+            sums.norm.gather(dy, s, &stats, l);
             let (sum, product) = sums.norm.finish(h);
             post = Some(p.norm.backward_coefficients(&stats, &sum, &product));
         }
@@ -78,19 +78,11 @@ impl<T: Real> Block<T> {
             let at = group * size..group * size + x.len();
             let first = group * self.group;
             let inside = ..x.len();
-            let u = if prenorm || p.lengths.is_some() {
-                let u = &mut self.u.as_mut_slice()[inside];
-                if prenorm {
-                    // LayerNorm finds its statistics again: they are the same.
-                    normalise(x, first * l, &Apply::new(&p.norm, &mut stats, total_rows), u);
-                } else {
-                    u.copy_from_slice(x);
-                }
-                mute_padding(p.lengths, first, l, h, u);
-                &self.u.as_slice()[inside]
-            } else {
-                x
-            };
+            // LayerNorm finds its statistics again: they are the same.
+            let norm = prenorm.then(|| Apply::new(&p.norm, &mut stats, total_rows));
+            let buffer = &mut self.u.as_mut_slice()[inside];
+            let u = layer_input(x, norm.as_ref(), p.lengths, first, [l, h], buffer);
+            drop(norm);
             let (dy, dx) = (&dy[at.clone()], &mut dx[at.clone()]);
             let pass = RowPass {
                 config: self.config,
@@ -120,38 +112,17 @@ impl<T: Real> Block<T> {
         self.conv.kernel_gradient(&mut k);
         let weight = sum_slots(&sums.weight, o * width);
         let weight = weight.chunks_exact(width).flat_map(|row| &row[..h]);
-        let round = |x: &[f64]| x.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>();
+        let round = |x: &[f64]| x.iter().map(|&x| T::rounded(x)).collect::<Vec<_>>();
         let (sum, product) = sums.norm.finish(h);
         Ok(BlockGrads {
             k,
             d: round(&sum_slots(&sums.d, h)),
-            out_weight: weight.map(|&w| T::from_f64(w)).collect(),
+            out_weight: weight.map(|&w| T::rounded(w)).collect(),
             out_bias: round(&sum_slots(&sums.bias, out_width)[..o]),
             gamma: round(&product),
             beta: round(&sum),
         })
     }
-}
-
-/// Σ dy and Σ dy·x̂ over all rows of x, by slots.
-fn channel_sums<T: Real>(
-    dy: &[T],
-    x: &[T],
-    stats: &NormStats<T>,
-    l: usize,
-    sums: &mut ChannelSums<T>,
-) {
-    let h = stats.mean.len();
-    let sum = Disjoint::new(&mut sums.sum);
-    let product = Disjoint::new(&mut sums.product);
-    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
-        // SAFETY: one item per slot.
-        let (sum, product) = unsafe { (sum.part(slot * h, h), product.part(slot * h, h)) };
-        for range in row_chunks(share(dy.len() / h, SLOTS, slot), l) {
-            let at = range.start * h..range.end * h;
-            rows::norm_sums(&dy[at.clone()], &x[at], &stats.mean, &stats.rstd, sum, product);
-        }
-    });
 }
 
 /// dx = dy + BatchNorm's gradient, for which dx holds that of its output.

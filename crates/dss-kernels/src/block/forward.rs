@@ -1,6 +1,7 @@
 //! The block's forward pass.
 
-use super::norm::{Apply, BatchMoments, Moments, Norm, NormStats, counted_rows};
+use super::moments::{BatchMoments, Moments};
+use super::norm::{Apply, Norm, NormStats, counted_rows, normalise};
 use super::share::{SLOTS, row_chunks};
 use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, wide};
 use crate::error::{Result, check_len};
@@ -28,7 +29,7 @@ impl<T: Real> Block<T> {
         let mut s_kept = (!prenorm && keep || batch_post).then(|| self.buffers.take(x.len()));
 
         let (mut stats, mut moments) = (NormStats::default(), None);
-        if prenorm || !batch_post {
+        if !batch_post {
             (stats, moments) = p.norm.channel_stats(x, l);
         }
         let mut slots = vec![Moments::new(if batch_post { h } else { 0 }); SLOTS];
@@ -38,19 +39,9 @@ impl<T: Real> Block<T> {
             for (group, (x, y)) in x.chunks(size).zip(y.chunks_mut(size)).enumerate() {
                 let at = group * size..group * size + x.len();
                 let first = group * self.group;
-                let u = match &apply {
-                    Some(apply) if prenorm => {
-                        normalise(x, first * l, apply, &mut self.u.as_mut_slice()[..x.len()]);
-                        mute_padding(p.lengths, first, l, h, self.u.as_mut_slice());
-                        &self.u.as_slice()[..x.len()]
-                    }
-                    _ if p.lengths.is_some() => {
-                        self.u.as_mut_slice()[..x.len()].copy_from_slice(x);
-                        mute_padding(p.lengths, first, l, h, self.u.as_mut_slice());
-                        &self.u.as_slice()[..x.len()]
-                    }
-                    _ => x,
-                };
+                let before = apply.as_ref().filter(|_| prenorm);
+                let buffer = &mut self.u.as_mut_slice()[..x.len()];
+                let u = layer_input(x, before, p.lengths, first, [l, h], buffer);
                 let v = match &mut v_kept {
                     Some(v) => &mut v[at.clone()],
                     None => &mut self.v.as_mut_slice()[..x.len()],
@@ -80,31 +71,25 @@ impl<T: Real> Block<T> {
     }
 }
 
-/// y = norm(x) of the rows from `first` on.
-pub(super) fn normalise<T: Real>(x: &[T], first: usize, apply: &Apply<'_, T>, y: &mut [T]) {
-    let h = apply.channels();
-    let y = Disjoint::new(y);
-    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
-        for range in row_chunks(share(x.len() / h, SLOTS, slot), usize::MAX) {
-            // SAFETY: the shares do not overlap.
-            let y = unsafe { y.part(range.start * h, range.len() * h) };
-            apply.rows(&x[range.start * h..range.end * h], first + range.start, y);
-        }
-    });
-}
-
-/// Zeros from each sample's length on. u: `[samples, L, H]` from sample `first` on.
-pub(super) fn mute_padding<T: Real>(
+/// u of the samples from `first` on: x, or its norm, with zeros from each sample's length on.
+pub(super) fn layer_input<'a, T: Real>(
+    x: &'a [T],
+    norm: Option<&Apply<'_, T>>,
     lengths: Option<&[usize]>,
     first: usize,
-    l: usize,
-    h: usize,
-    u: &mut [T],
-) {
-    let Some(lengths) = lengths else { return };
-    for (u, &length) in u.chunks_exact_mut(l * h).zip(&lengths[first..]) {
+    [l, h]: [usize; 2],
+    buffer: &'a mut [T],
+) -> &'a [T] {
+    match (norm, lengths) {
+        (Some(norm), _) => normalise(x, first * l, norm, buffer),
+        (None, Some(_)) => buffer.copy_from_slice(x),
+        (None, None) => return x,
+    }
+    let lengths = lengths.into_iter().flatten().skip(first);
+    for (u, &length) in buffer.chunks_exact_mut(l * h).zip(lengths) {
         u[length * h..].fill(T::ZERO);
     }
+    buffer
 }
 
 /// From v to the block's output, row by row: GELU, projection, residual, norm.

@@ -9,7 +9,9 @@
 mod backward;
 mod buffers;
 mod forward;
+mod moments;
 mod norm;
+mod norm_alone;
 mod pool;
 mod rows;
 mod share;
@@ -24,7 +26,9 @@ use std::sync::Arc;
 
 pub use backward::BlockGrads;
 pub use buffers::{Buffer, Buffers};
-pub use norm::{BatchMoments, Norm, NormParams, NormStats, norm_backward, norm_forward};
+pub use moments::BatchMoments;
+pub use norm::{Norm, NormParams, NormStats};
+pub use norm_alone::{norm_backward, norm_forward};
 pub use pool::{Pool, pool_backward, pool_forward};
 
 /// Elements of activations that go through a block together: about what two cores hold in their caches.

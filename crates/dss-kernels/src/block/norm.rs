@@ -2,6 +2,7 @@
 //!
 //! Both are y = γ·x̂ + β with x̂ = (x − mean)·rstd: LayerNorm has a mean and an rstd per row, BatchNorm per channel.
 
+use super::moments::{BatchMoments, Moments};
 use super::rows;
 use super::share::{SLOTS, row_chunks};
 use crate::par::{self, Disjoint, share};
@@ -39,15 +40,6 @@ pub struct NormParams<'a, T> {
     pub norm: Norm<'a, T>,
 }
 
-/// Mean and unbiased variance of a batch, per channel.
-#[derive(Debug, Clone)]
-pub struct BatchMoments {
-    /// `[H]`
-    pub mean: Vec<f64>,
-    /// `[H]`, divided by the count less one.
-    pub var: Vec<f64>,
-}
-
 /// What x̂ was made with: per row (LayerNorm) or per channel (BatchNorm).
 #[derive(Debug, Clone, Default)]
 pub struct NormStats<T> {
@@ -55,63 +47,6 @@ pub struct NormStats<T> {
     pub(super) rstd: Vec<T>,
     /// Rows that the statistics were made of; 0 when they were given.
     pub(super) count: usize,
-}
-
-/// Running mean and sum of squared deviations of one slot's rows.
-#[derive(Clone, Default)]
-pub(super) struct Moments {
-    count: f64,
-    mean: Vec<f64>,
-    deviation: Vec<f64>,
-}
-
-impl Moments {
-    pub(super) fn new(h: usize) -> Self {
-        Self { count: 0.0, mean: vec![0.0; h], deviation: vec![0.0; h] }
-    }
-
-    /// The union of two sets of rows (Chan's update).
-    fn merge(&mut self, count: f64, mean: impl Iterator<Item = (f64, f64)>) {
-        if count == 0.0 {
-            return;
-        }
-        let total = self.count + count;
-        let ours = self.mean.iter_mut().zip(&mut self.deviation);
-        for ((mean, deviation), (other_mean, other_deviation)) in ours.zip(mean) {
-            let gap = other_mean - *mean;
-            *mean += gap * count / total;
-            *deviation += other_deviation + gap * gap * self.count * count / total;
-        }
-        self.count = total;
-    }
-
-    /// Adds the rows of x, `[rows, H]`; the other two are scratch, `[H]`.
-    pub(super) fn add<T: Real>(&mut self, x: &[T], mean: &mut [T], deviation: &mut [T]) {
-        if x.is_empty() {
-            return;
-        }
-        rows::moments(x, mean, deviation);
-        let both = mean.iter().zip(deviation.iter()).map(|(m, d)| (m.to_f64(), d.to_f64()));
-        self.merge((x.len() / mean.len()) as f64, both);
-    }
-
-    /// Of all slots, in their order.
-    pub(super) fn finish<T: Real>(slots: &[Self], eps: f64) -> (NormStats<T>, BatchMoments) {
-        let h = slots[0].mean.len();
-        let mut all = Self::new(h);
-        for slot in slots {
-            all.merge(slot.count, slot.mean.iter().copied().zip(slot.deviation.iter().copied()));
-        }
-        let count = all.count.max(1.0);
-        let rstd = |d: &f64| T::from_f64(1.0 / (d / count + eps).sqrt());
-        let stats = NormStats {
-            mean: all.mean.iter().map(|&m| T::from_f64(m)).collect(),
-            rstd: all.deviation.iter().map(rstd).collect(),
-            count: all.count as usize,
-        };
-        let var = all.deviation.iter().map(|d| d / (count - 1.0).max(1.0)).collect();
-        (stats, BatchMoments { mean: all.mean, var })
-    }
 }
 
 /// How many of the rows `range` of a sample of length l count.
@@ -139,7 +74,7 @@ impl<T: Real> NormParams<'_, T> {
         match self.norm {
             Norm::Layer => (NormStats::default(), None),
             Norm::BatchEval { mean, var } => {
-                let rstd = |v: &T| T::from_f64(1.0 / (v.to_f64() + self.eps).sqrt());
+                let rstd = |v: &T| T::rounded(1.0 / (v.to_f64() + self.eps).sqrt());
                 let rstd = var.iter().map(rstd).collect();
                 (NormStats { mean: mean.to_vec(), rstd, count: 0 }, None)
             }
@@ -185,12 +120,12 @@ impl<T: Real> NormParams<'_, T> {
         for i in 0..h {
             let rstd = stats.rstd[i].to_f64();
             let a = self.gamma[i].to_f64() * rstd;
-            out.a[i] = T::from_f64(a);
+            out.a[i] = T::rounded(a);
             if stats.count > 0 {
                 // dx = a·(dy − Σdy/n − x̂·Σdy·x̂/n)
                 let n = stats.count as f64;
-                out.b[i] = T::from_f64(-a * rstd * product[i] / n);
-                out.c[i] = T::from_f64(-a * sum[i] / n);
+                out.b[i] = T::rounded(-a * rstd * product[i] / n);
+                out.c[i] = T::rounded(-a * sum[i] / n);
             }
         }
         out
@@ -227,6 +162,21 @@ impl<T: Real> ChannelSums<T> {
         Self { sum: vec![T::ZERO; SLOTS * h], product: vec![T::ZERO; SLOTS * h] }
     }
 
+    /// Adds those of all rows, for BatchNorm's statistics.
+    pub(super) fn gather(&mut self, dy: &[T], x: &[T], stats: &NormStats<T>, l: usize) {
+        let h = stats.mean.len();
+        let sum = Disjoint::new(&mut self.sum);
+        let product = Disjoint::new(&mut self.product);
+        par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
+            // SAFETY: there is one item per slot.
+            let (sum, product) = unsafe { (sum.part(slot * h, h), product.part(slot * h, h)) };
+            for range in row_chunks(share(dy.len() / h, SLOTS, slot), l) {
+                let at = range.start * h..range.end * h;
+                rows::norm_sums(&dy[at.clone()], &x[at], &stats.mean, &stats.rstd, sum, product);
+            }
+        });
+    }
+
     /// The sums over all slots, in their order.
     pub(super) fn finish(&self, h: usize) -> (Vec<f64>, Vec<f64>) {
         (sum_slots(&self.sum, h), sum_slots(&self.product, h))
@@ -242,35 +192,6 @@ pub(super) fn sum_slots<T: Real>(slots: &[T], n: usize) -> Vec<f64> {
         }
     }
     out
-}
-
-/// A norm alone: y = norm(x) over `[B, L, H]`.
-///
-/// Returns what the backward needs, and the batch's moments when they were made ([`Norm::BatchTrain`]).
-///
-/// # Panics
-/// If x and y differ in size, or are not whole samples.
-pub fn norm_forward<T: Real>(
-    x: &[T],
-    l: usize,
-    params: &NormParams<'_, T>,
-    y: &mut [T],
-) -> (NormStats<T>, Option<BatchMoments>) {
-    let h = params.gamma.len();
-    assert!(x.len() == y.len() && x.len().is_multiple_of(l * h));
-    let rows = x.len() / h;
-    let (mut stats, moments) = params.channel_stats(x, l);
-    let apply = Apply::new(params, &mut stats, rows);
-    let y = Disjoint::new(y);
-    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
-        for range in row_chunks(share(rows, SLOTS, slot), l) {
-            // SAFETY: the shares do not overlap.
-            let y = unsafe { y.part(range.start * h, range.len() * h) };
-            apply.rows(&x[range.start * h..range.end * h], range.start, y);
-        }
-    });
-    drop(apply);
-    (stats, moments)
 }
 
 /// The forward pass of a norm, row by row.
@@ -319,66 +240,15 @@ impl<'a, T: Real> Apply<'a, T> {
     }
 }
 
-/// The backward of [`norm_forward`]: writes dx; gives the gradients of γ and β.
-///
-/// # Panics
-/// If the slices differ in size, or are not whole samples.
-pub fn norm_backward<T: Real>(
-    x: &[T],
-    l: usize,
-    params: &NormParams<'_, T>,
-    stats: &NormStats<T>,
-    dy: &[T],
-    dx: &mut [T],
-) -> (Vec<T>, Vec<T>) {
-    let h = params.gamma.len();
-    assert!(x.len() == dy.len() && x.len() == dx.len() && x.len().is_multiple_of(l * h));
-    let mut sums = ChannelSums::new(h);
-    let dx = Disjoint::new(dx);
-    let workers = &mut vec![(); par::workers()];
-    {
-        let sum = Disjoint::new(&mut sums.sum);
-        let product = Disjoint::new(&mut sums.product);
-        par::for_each(workers, SLOTS, |(), slot| {
-            // SAFETY: one item per slot, and the rows of the shares do not overlap.
-            let (sum, product) = unsafe { (sum.part(slot * h, h), product.part(slot * h, h)) };
-            for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
-                let at = range.start * h..range.end * h;
-                let (x, dy) = (&x[at.clone()], &dy[at.clone()]);
-                match params.norm {
-                    Norm::Layer => {
-                        // SAFETY: as above.
-                        let dx = unsafe { dx.part(at.start, at.len()) };
-                        let (mean, rstd) = (&stats.mean[range.clone()], &stats.rstd[range]);
-                        rows::layer_norm_backward(
-                            dy,
-                            x,
-                            params.gamma,
-                            mean,
-                            rstd,
-                            dx,
-                            sum,
-                            product,
-                        );
-                    }
-                    _ => rows::norm_sums(dy, x, &stats.mean, &stats.rstd, sum, product),
-                }
-            }
-        });
-    }
-    let (sum, product) = sums.finish(h);
-    if !matches!(params.norm, Norm::Layer) {
-        let coefficients = params.backward_coefficients(stats, &sum, &product);
-        par::for_each(workers, SLOTS, |(), slot| {
-            for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
-                let at = range.start * h..range.end * h;
-                // SAFETY: the shares do not overlap.
-                let dx = unsafe { dx.part(at.start, at.len()) };
-                let count = counted_rows(params.counted(), &range, l);
-                coefficients.apply(&dy[at.clone()], &x[at], dx, count);
-            }
-        });
-    }
-    let round = |x: Vec<f64>| x.into_iter().map(T::from_f64).collect();
-    (round(product), round(sum))
+/// y = norm(x) of the rows from `first` on.
+pub(super) fn normalise<T: Real>(x: &[T], first: usize, apply: &Apply<'_, T>, y: &mut [T]) {
+    let h = apply.channels();
+    let y = Disjoint::new(y);
+    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
+        for range in row_chunks(share(x.len() / h, SLOTS, slot), usize::MAX) {
+            // SAFETY: the shares do not overlap.
+            let y = unsafe { y.part(range.start * h, range.len() * h) };
+            apply.rows(&x[range.start * h..range.end * h], first + range.start, y);
+        }
+    });
 }

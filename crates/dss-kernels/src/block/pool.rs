@@ -37,7 +37,7 @@ pub fn pool_forward<T: Real>(
                     sum.iter_mut().zip(&*y).for_each(|(sum, y)| *sum += y.to_f64());
                 }
                 for (y, sum) in y.iter_mut().zip(sum) {
-                    *y = T::from_f64(sum / length as f64);
+                    *y = T::rounded(sum / length as f64);
                 }
             }
         }
@@ -60,8 +60,8 @@ pub fn pool_backward<T: Real>(
     for ((dx, dy), &length) in dx.chunks_exact_mut(l * h).zip(dy.chunks_exact(h)).zip(lengths) {
         assert!((1..=l).contains(&length));
         let (first, share) = match pool {
-            Pool::Mean => (0, T::from_f64(1.0 / length as f64)),
-            Pool::Last => (length - 1, T::from_f64(1.0)),
+            Pool::Mean => (0, T::rounded(1.0 / length as f64)),
+            Pool::Last => (length - 1, T::rounded(1.0)),
         };
         dx[..first * h].fill(T::ZERO);
         for dx in dx[first * h..length * h].chunks_exact_mut(h) {

@@ -218,7 +218,7 @@ simd! {
         let h = mean.len();
         mean.fill(T::ZERO);
         deviation.fill(T::ZERO);
-        let share = T::from_f64(h as f64 / x.len() as f64);
+        let share = T::rounded(h as f64 / x.len() as f64);
         for x in x.chunks_exact(h) {
             for (mean, &x) in mean.iter_mut().zip(x) {
                 *mean += x;
@@ -272,12 +272,12 @@ simd! {
         x: &'a [T], gamma: &'a [T], beta: &'a [T], eps: f64, y: &'a mut [T], mean: &'a mut [T], rstd: &'a mut [T],
     ) |_| {
         let h = gamma.len();
-        let share = T::from_f64(1.0 / h as f64);
+        let share = T::rounded(1.0 / h as f64);
         let rows = x.chunks_exact(h).zip(y.chunks_exact_mut(h)).zip(mean.iter_mut().zip(rstd));
         for ((x, y), (row_mean, row_rstd)) in rows {
             let mean = lane_sum([x, x, x], |x, _, _| x) * share;
             let var = lane_sum([x, x, x], |x, _, _| (x - mean) * (x - mean)) * share;
-            let r = T::from_f64(1.0 / (var.to_f64() + eps).sqrt());
+            let r = T::rounded(1.0 / (var.to_f64() + eps).sqrt());
             (*row_mean, *row_rstd) = (mean, r);
             for (((&x, y), &gamma), &beta) in x.iter().zip(y.iter_mut()).zip(gamma).zip(beta) {
                 *y = (x - mean) * r * gamma + beta;
@@ -293,7 +293,7 @@ simd! {
         dx: &'a mut [T], sum: &'a mut [T], product: &'a mut [T],
     ) |_| {
         let h = gamma.len();
-        let share = T::from_f64(1.0 / h as f64);
+        let share = T::rounded(1.0 / h as f64);
         let rows = dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h));
         for (((dy, x), dx), (&mean, &r)) in rows.zip(mean.iter().zip(rstd)) {
             let sums = sum.iter_mut().zip(product.iter_mut());

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use toml::{Table, Value};
 
-use super::Config;
 use super::docs::{SECTIONS, keys};
+use super::{Config, Sources};
 
 /// Comments start in this column, or two columns after a longer line.
 const COLUMN: usize = 28;
@@ -13,6 +13,15 @@ const COLUMN: usize = 28;
 impl Config {
     /// Every key with its value and a comment that says what it means; parses back to the same configuration.
     pub fn to_annotated_toml(&self) -> String {
+        self.annotated(|_| None)
+    }
+
+    /// The same; each comment ends with where the value comes from.
+    pub fn to_sourced_toml(&self, sources: &Sources) -> String {
+        self.annotated(|key| Some(sources.of(key)))
+    }
+
+    fn annotated<'a>(&self, source: impl Fn(&str) -> Option<&'a str>) -> String {
         let task = self.task.name();
         let mut out = String::new();
         for (section, about) in SECTIONS {
@@ -34,7 +43,10 @@ impl Config {
                     Some(value) => format!("{key} = {value}"),
                     None => format!("# {key} ="),
                 };
-                line(&mut out, &setting, doc);
+                match source(&format!("{section}.{key}")) {
+                    Some(source) => line(&mut out, &setting, &format!("{doc} [{source}]")),
+                    None => line(&mut out, &setting, doc),
+                }
             }
         }
         out

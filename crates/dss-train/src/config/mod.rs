@@ -22,6 +22,7 @@ mod docs;
 mod error;
 mod presets;
 mod resolve;
+mod sources;
 mod types;
 mod validate;
 
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use docs::{MODEL, SECTIONS, TRAIN};
 pub use error::ConfigError;
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset, presets_of};
+pub use sources::Sources;
 pub use types::{Schedule, TrainConfig};
 
 use resolve::Layers;
@@ -62,11 +64,26 @@ impl Config {
         files: &[PathBuf],
         sets: &[(String, String)],
     ) -> crate::Result<Self> {
+        Ok(Self::resolve_sourced(task, preset, files, sets)?.0)
+    }
+
+    /// As [`resolve`](Self::resolve), and where each value comes from.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve).
+    pub fn resolve_sourced(
+        task: &str,
+        preset: Option<&str>,
+        files: &[PathBuf],
+        sets: &[(String, String)],
+    ) -> crate::Result<(Self, Sources)> {
         let mut layers = Layers::new(task)?;
         let preset = find_preset(task, preset.unwrap_or(DEFAULT_PRESET))?;
-        layers.document(preset.text, &format!("preset {}", preset.name))?;
+        layers.document(preset.text, &preset.place())?;
         layers.files_and_keys(files, sets)?;
-        Ok(layers.finish()?)
+        let config = layers.finish()?;
+        Ok((config, Sources::new(preset, layers.places())))
     }
 
     /// A whole configuration, as [`to_annotated_toml`](Self::to_annotated_toml) writes it; keys that are missing have

@@ -7,7 +7,7 @@ pub struct Preset {
     pub task: &'static str,
     /// Its name: `laptop` is for two cores and little patience, `paper` has the paper's sizes.
     pub name: &'static str,
-    /// The file. Its first line is a comment that says what it is.
+    /// The file. Its first line is a comment that says what it is; the comment behind a value says where it comes from.
     pub text: &'static str,
 }
 
@@ -15,6 +15,11 @@ impl Preset {
     /// What it is, in one line.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+
+    /// Its name in messages.
+    pub(super) fn place(&self) -> String {
+        format!("preset {}", self.name)
     }
 }
 

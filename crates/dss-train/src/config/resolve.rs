@@ -100,6 +100,11 @@ impl Layers {
         }
     }
 
+    /// Where each key was set last; keys that have their default are not among them.
+    pub fn places(&self) -> &BTreeMap<String, String> {
+        &self.places
+    }
+
     /// The sections as types.
     pub fn finish(&self) -> Result<Config> {
         let config = Config {

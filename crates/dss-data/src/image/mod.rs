@@ -1,0 +1,170 @@
+//! CIFAR-10 as grey sequences of 1024 pixels, row by row (Long Range Arena: Image).
+//!
+//! The official binary files and grey idx files of the same images give the same task.
+
+mod encoder;
+mod grey;
+mod source;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use encoder::GreyEncoder;
+pub use grey::{SIDE, grey};
+use source::Source;
+
+use crate::config::{KeyDoc, TaskSource};
+use crate::hash::SplitHash;
+use crate::skip::Skips;
+use crate::store::{Store, StoreKey, content_order};
+use crate::{
+    Dataset, Encoder, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
+};
+
+/// The classes, in the order of the labels.
+pub const LABELS: [&str; 10] =
+    ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
+/// Share of the training images that is trained on; the others are the validation split.
+const TRAIN_TENTHS: usize = 9;
+/// Training and test images of the official data set.
+const OFFICIAL: [usize; 2] = [50_000, 10_000];
+
+/// Settings of the task `image`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ImageConfig {
+    /// Folder with the files, or the archive; empty = look in the data folder.
+    pub dir: String,
+    /// Training images; 0 = all.
+    pub train: usize,
+    /// Validation images; 0 = all.
+    pub val: usize,
+    /// Test images; 0 = all.
+    pub test: usize,
+    /// Seed of the split.
+    pub split_seed: u64,
+    /// Leave faulty images out instead of stopping.
+    pub skip_bad: bool,
+}
+
+impl Default for ImageConfig {
+    fn default() -> Self {
+        Self { dir: String::new(), train: 0, val: 0, test: 0, split_seed: 42, skip_bad: false }
+    }
+}
+
+/// What a store knows of its images: the training images come first.
+#[derive(Serialize, Deserialize)]
+struct About {
+    train: usize,
+    note: Option<String>,
+}
+
+impl TaskSource for ImageConfig {
+    const KEYS: &'static [KeyDoc] = &[
+        ("dir", "folder or archive of CIFAR-10; empty = the data folder or its subfolder cifar10"),
+        ("train", "training images; 0 = all (45,000)"),
+        ("val", "validation images; 0 = all (5,000)"),
+        ("test", "test images; 0 = all (10,000)"),
+        ("split_seed", "seed of the split of the 50,000 into training and validation"),
+        ("skip_bad", "leave faulty images out, and count them, instead of stopping"),
+    ];
+
+    fn locate(&mut self, data_dir: Option<&Path>) {
+        io::locate(&mut self.dir, data_dir);
+    }
+
+    fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
+        let source = Source::find(&self.dir, data_dir)?;
+        let store = self.store(name, &source, progress)?;
+        let about: About = store.info()?;
+
+        // The images are told apart by their grey pixels, so that every form of the files gives the same split.
+        let pixels: Vec<&[u8]> = (0..about.train).map(|i| store.bytes(i)).collect();
+        let mut train = content_order(self.split_seed, &pixels);
+        let mut val = train.split_off(train.len() * TRAIN_TENTHS / 10);
+        let mut test: Vec<u32> = (about.train as u32..store.len() as u32).collect();
+
+        let mut hash = SplitHash::new(name);
+        hash.settings(&self.split_seed);
+        hash.bytes("images", store.content_hash());
+        let splits = [
+            ("train", self.train, &mut train),
+            ("val", self.val, &mut val),
+            ("test", self.test, &mut test),
+        ];
+        for (key, count, numbers) in splits {
+            subset::limit(key, count, numbers)?;
+            hash.bytes(key, &(numbers.len() as u64).to_le_bytes());
+        }
+
+        let mut notes: Vec<String> = about.note.into_iter().collect();
+        let found = [about.train, store.len() - about.train];
+        if found != OFFICIAL {
+            let [a, b] = found;
+            notes.push(format!("{a} training and {b} test images; CIFAR-10 has 50000 and 10000"));
+        }
+        let encoder = GreyEncoder::default();
+        let values = Arc::new(encoder.values());
+        let part = |numbers| -> Arc<dyn Dataset> {
+            Arc::new(Part { store: store.clone(), numbers, values: values.clone() })
+        };
+        Ok(Task {
+            spec: TaskSpec {
+                name: name.to_owned(),
+                input: InputKind::Values { channels: 1 },
+                target: TargetKind::Class { labels: LABELS.map(str::to_owned).into() },
+                len: SIDE * SIDE,
+                pair: false,
+            },
+            train: part(train),
+            val: part(val),
+            test: part(test),
+            split_hash: hash.hex(),
+            vocabulary: None,
+            encoder: Encoder::Grey(encoder),
+            notes,
+        })
+    }
+}
+
+impl ImageConfig {
+    /// The grey images, decoded once.
+    fn store(&self, name: &str, source: &Source, progress: &dyn Fn(&str)) -> Result<Arc<Store>> {
+        let mut key = StoreKey::new(name, 1).settings(&self.skip_bad);
+        for path in source.paths() {
+            key = key.source(path)?;
+        }
+        Store::open_or_build(key, |writer| {
+            progress(&format!("CIFAR-10: reading {}", source.folder().display()));
+            let mut skips = Skips::new(self.skip_bad);
+            let [train, test] = source.read(&mut skips)?;
+            for (label, pixels) in train.iter().chain(test.iter()) {
+                writer.push(label.into(), pixels)?;
+            }
+            writer.info(&About { train: train.len(), note: skips.note() });
+            Ok(())
+        })
+    }
+}
+
+struct Part {
+    store: Arc<Store>,
+    numbers: Vec<u32>,
+    values: Arc<[f32; 256]>,
+}
+
+impl Dataset for Part {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        let number = self.numbers[i] as usize;
+        let input = encoder::sequence(self.store.bytes(number), &self.values);
+        let target = Target::Class(self.store.label(number));
+        Ok(Example { input, second: None, target })
+    }
+}

@@ -1,0 +1,281 @@
+//! Speech Commands: which word is said in a clip of one second, from its 16,000 samples (`speech`) or from MFCC
+//! features (`speech-mfcc`).
+//!
+//! The official archives and folders (`word/clip.wav` and two lists) and folders or archives of the form
+//! `train|val|test/word/clip` are read, WAV or FLAC; the same clips give the same task.
+
+mod clips;
+mod encoder;
+mod form;
+mod layout;
+mod mfcc;
+mod source;
+mod split;
+mod words;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use clips::Clips;
+pub use encoder::SpeechEncoder;
+pub use form::Form;
+pub use words::{ALL, SC10, Words};
+
+use crate::config::{KeyDoc, TaskSource};
+use crate::hash::SplitHash;
+use crate::store::Store;
+use crate::{
+    Dataset, Encoder, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io,
+    subset,
+};
+
+/// Samples per second of the clips.
+pub const RATE: u32 = 16_000;
+/// Samples per second of the test at another rate.
+pub const HALF_RATE: u32 = 8_000;
+/// Samples of a whole clip.
+pub const SAMPLES: usize = 16_000;
+
+/// Which clips are for training, validation and test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SplitChoice {
+    /// 70, 15 and 15 % of every word at random; speakers occur in several splits.
+    #[default]
+    Paper,
+    /// By the official lists or the folders; no speaker occurs in two splits of the official lists.
+    Official,
+}
+
+/// What is done with clips of less than 16,000 samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Short {
+    /// They are left out.
+    #[default]
+    Drop,
+    /// They are filled up with silence.
+    Pad,
+}
+
+/// Settings of the tasks `speech` and `speech-mfcc`. The defaults are those of the paper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SpeechConfig {
+    /// Folder or archive with the clips; empty = look in the data folder.
+    pub dir: String,
+    /// Which words are told apart.
+    pub words: Words,
+    /// Which clips are for training, validation and test.
+    pub split: SplitChoice,
+    /// What is done with short clips.
+    pub short: Short,
+    /// Samples per second: 16000 or 8000.
+    pub rate: u32,
+    /// Training clips; 0 = all.
+    pub train: usize,
+    /// Validation clips; 0 = all.
+    pub val: usize,
+    /// Test clips; 0 = all.
+    pub test: usize,
+    /// Seed of the split, and of which clips come first.
+    pub split_seed: u64,
+    /// Leave faulty files out instead of stopping.
+    pub skip_bad: bool,
+}
+
+impl Default for SpeechConfig {
+    fn default() -> Self {
+        Self {
+            dir: String::new(),
+            words: Words::default(),
+            split: SplitChoice::default(),
+            short: Short::default(),
+            rate: RATE,
+            train: 0,
+            val: 0,
+            test: 0,
+            split_seed: 42,
+            skip_bad: false,
+        }
+    }
+}
+
+impl TaskSource for SpeechConfig {
+    const KEYS: &'static [KeyDoc] = &[
+        (
+            "dir",
+            "folder or archive of Speech Commands; empty = the data folder or its subfolder speech_commands",
+        ),
+        (
+            "words",
+            "\"sc10\" = the ten commands of the paper, \"all\" = the 35 words in alphabetical order",
+        ),
+        (
+            "split",
+            "\"paper\" = 70/15/15 % of every word at random, \"official\" = by the lists or the folders train, val, test",
+        ),
+        (
+            "short",
+            "clips of less than 16,000 samples: \"drop\" = left out, as in the paper, \"pad\" = filled up with zeros",
+        ),
+        ("rate", "samples per second: 16000, or 8000 = every second one (not for speech-mfcc)"),
+        ("train", "training clips; 0 = all"),
+        ("val", "validation clips; 0 = all"),
+        ("test", "test clips; 0 = all"),
+        ("split_seed", "seed of the random split, and of which clips are taken when not all are"),
+        ("skip_bad", "leave faulty files out, and count them, instead of stopping"),
+    ];
+
+    fn locate(&mut self, data_dir: Option<&Path>) {
+        io::locate(&mut self.dir, data_dir);
+    }
+
+    fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
+        let form = if name == Form::Mfcc.task() { Form::Mfcc } else { Form::Wave };
+        self.check(form)?;
+        let path = source::find(&self.dir, data_dir)?;
+        let clips = Clips::load(&path, self.words, form, self.skip_bad, progress)?;
+        let mut notes: Vec<String> = clips.note.clone().into_iter().collect();
+        let labels = self.labels(&path, &clips, &mut notes)?;
+        let [train, val, test] = self.split(&path, &clips, &mut notes)?;
+
+        // What a clip is, not how it is read: the same model can be tried at half rate on the same splits.
+        let mut hash = SplitHash::new(name);
+        for (key, numbers) in [("train", &train), ("val", &val), ("test", &test)] {
+            for clip in numbers.iter().map(|&i| &clips.list[i as usize]) {
+                hash.bytes(key, &clip.digest);
+                hash.bytes("word", self.words.list()[clip.word as usize].as_bytes());
+            }
+        }
+        let moments = train.iter().map(|&i| &clips.list[i as usize].moments);
+        let (mean, divisor) = form.scaling(moments);
+        let encoder = SpeechEncoder { form, rate: self.rate, mean, divisor };
+
+        // The label of every word, by its number.
+        let words = self.words.list().iter();
+        let numbers =
+            words.map(|word| labels.iter().position(|label| label == word).unwrap_or(0) as u32);
+        let words: Arc<[u32]> = numbers.collect();
+        let part = |numbers| -> Arc<dyn Dataset> {
+            let (store, encoder) = (clips.store.clone(), encoder.clone());
+            Arc::new(Part { store, numbers, encoder, words: words.clone() })
+        };
+        Ok(Task {
+            spec: TaskSpec {
+                name: name.to_owned(),
+                input: InputKind::Values { channels: form.channels() },
+                target: TargetKind::Class { labels },
+                len: encoder.len(),
+                pair: false,
+            },
+            train: part(train),
+            val: part(val),
+            test: part(test),
+            split_hash: hash.hex(),
+            vocabulary: None,
+            encoder: Encoder::Speech(encoder),
+            notes,
+        })
+    }
+}
+
+impl SpeechConfig {
+    fn check(&self, form: Form) -> Result<()> {
+        match (self.rate, form) {
+            (RATE, _) | (HALF_RATE, Form::Wave) => Ok(()),
+            (HALF_RATE, Form::Mfcc) => Err(Error::setting(
+                "rate",
+                self.rate,
+                "the features are those of 16000 samples per second",
+            )),
+            _ => Err(Error::setting("rate", self.rate, "must be 16000 or 8000")),
+        }
+    }
+
+    /// The words that occur. The ten commands must all be there; of the 35, an older version has 30.
+    fn labels(&self, path: &Path, clips: &Clips, notes: &mut Vec<String>) -> Result<Vec<String>> {
+        let words = self.words.list();
+        let mut there = vec![false; words.len()];
+        clips.list.iter().for_each(|clip| there[clip.word as usize] = true);
+        let select = |present: bool| {
+            let words = words.iter().zip(&there).filter(move |(_, there)| **there == present);
+            words.map(|(word, _)| (*word).to_owned()).collect::<Vec<_>>()
+        };
+        let (labels, missing) = (select(true), select(false));
+        if labels.is_empty() || (self.words == Words::Sc10 && !missing.is_empty()) {
+            let what =
+                format!("no clips (WORD/*.wav or *.flac) of the words {}", missing.join(", "));
+            return Err(Error::content(path, what));
+        }
+        if !missing.is_empty() {
+            notes.push(format!(
+                "{} of the {} words are there; missing: {}",
+                labels.len(),
+                words.len(),
+                missing.join(", ")
+            ));
+        }
+        Ok(labels)
+    }
+
+    fn split(&self, path: &Path, clips: &Clips, notes: &mut Vec<String>) -> Result<[Vec<u32>; 3]> {
+        let list = &clips.list;
+        let mut kept: Vec<u32> = (0..list.len() as u32).collect();
+        if self.short == Short::Drop {
+            kept.retain(|&i| list[i as usize].samples == SAMPLES);
+            let short = list.len() - kept.len();
+            if short > 0 {
+                notes.push(format!(
+                    "{short} clips of less than {SAMPLES} samples left out; task.short = \"pad\" keeps them"
+                ));
+            }
+        }
+        let [mut train, mut val, mut test] = match self.split {
+            SplitChoice::Paper => split::random(list, &kept, self.split_seed),
+            SplitChoice::Official => {
+                split::official(list, &kept, self.split_seed).ok_or_else(|| {
+                    let what = "no official split: neither validation_list.txt and testing_list.txt nor folders train, val, \
+                                test are there; task.split = \"paper\" splits at random";
+                    Error::content(path, what)
+                })?
+            }
+        };
+        subset::limit("train", self.train, &mut train)?;
+        subset::limit("val", self.val, &mut val)?;
+        subset::limit("test", self.test, &mut test)?;
+        Ok([train, val, test])
+    }
+}
+
+struct Part {
+    store: Arc<Store>,
+    numbers: Vec<u32>,
+    encoder: SpeechEncoder,
+    words: Arc<[u32]>,
+}
+
+impl Dataset for Part {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        let number = self.numbers[i] as usize;
+        let bytes = self.store.bytes(number);
+        let input = match self.encoder.form {
+            Form::Wave => {
+                let (samples, _) = bytes.as_chunks();
+                self.encoder.wave(samples.iter().map(|s| i16::from_le_bytes(*s)))
+            }
+            Form::Mfcc => {
+                let (features, _) = bytes.as_chunks();
+                self.encoder.features(features.iter().map(|f| f32::from_le_bytes(*f)))
+            }
+        };
+        let target = Target::Class(self.words[self.store.label(number) as usize]);
+        Ok(Example { input, second: None, target })
+    }
+}
