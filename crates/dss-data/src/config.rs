@@ -10,6 +10,7 @@ use crate::files::FilesConfig;
 use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
+use crate::pathfinder::PathfinderConfig;
 use crate::retrieval::RetrievalConfig;
 use crate::speech::SpeechConfig;
 use crate::text::TextConfig;
@@ -90,6 +91,10 @@ tasks! {
     "smnist" => Smnist(MnistConfig),
     /// MNIST digits as 784 pixels in bit-reversed order.
     "pmnist" => Pmnist(MnistConfig),
+    /// Whether two marked ends are on one path (Long Range Arena), 32 × 32 pixels, generated or from files.
+    "pathfinder" => Pathfinder(PathfinderConfig),
+    /// Pathfinder with 128 × 128 pixels, a sequence of 16,384.
+    "path-x" => PathX(PathfinderConfig),
     /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
     "image" => Image(ImageConfig),
     /// Speech Commands: the word of a clip, from its 16,000 samples.

@@ -9,6 +9,7 @@ use crate::files::FilesEncoder;
 use crate::image::GreyEncoder;
 use crate::listops::ListopsEncoder;
 use crate::mnist::ImagesEncoder;
+use crate::pathfinder::PathfinderEncoder;
 use crate::speech::SpeechEncoder;
 use crate::table::{Header, Separator, Table};
 use crate::{Error, Input, Result, io, retrieval, text};
@@ -21,6 +22,8 @@ pub enum Encoder {
     Listops(ListopsEncoder),
     /// An idx file of images.
     Images(ImagesEncoder),
+    /// A PNG picture of paths, or an idx file of them.
+    Pathfinder(PathfinderEncoder),
     /// Grey images of 32 × 32: idx files, or CIFAR-10's binary files.
     Grey(GreyEncoder),
     /// A sound file of a spoken word.
@@ -61,6 +64,7 @@ impl Encoder {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
+            Self::Pathfinder(encoder) => encoder.read(path)?,
             Self::Grey(encoder) => encoder.read(path)?,
             Self::Speech(encoder) => encoder.read(path)?,
             Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::catalogue;
 use crate::listops::{self, Expressions};
-use crate::{Error, ListopsConfig, Result};
+use crate::pathfinder::{ImageSet, write_lra_folder};
+use crate::{Error, ListopsConfig, PathfinderConfig, Result};
 
 /// Sides of pictures.
 const SIZES: [usize; 4] = [32, 64, 128, 256];
@@ -108,10 +109,19 @@ fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
     Ok(Made { files: paths.into(), dir: to.to_owned(), examples: count })
 }
 
-/// The folder layout of the Long Range Arena.
+/// The folder layout of the Long Range Arena, the hardest of its three sets.
 fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
-    let _ = (task, to, make, progress);
-    Err(Error::setting("name", task, "its generator is not part of this build"))
+    let official = PathfinderConfig::default();
+    let count = make.count.unwrap_or(official.train + official.val + official.test);
+    let size = make.size.unwrap_or(if task == "path-x" { 128 } else { 32 });
+    let set = ImageSet::new(size, official.contour, make.seed)?;
+    let images = to.join(format!("pathfinder{size}"));
+    if images.exists() {
+        let what = "is there already; move it away, or name another folder";
+        return Err(Error::content(&images, what));
+    }
+    let folder = write_lra_folder(to, &set, 0..count as u64, progress)?;
+    Ok(Made { files: vec![folder.clone()], dir: folder, examples: count })
 }
 
 /// Writes all of the file or nothing.

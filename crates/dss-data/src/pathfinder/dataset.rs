@@ -1,0 +1,70 @@
+//! Images as sequences of numbers: the splits, and the encoder of new images.
+
+use std::io::BufRead;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::grey;
+use crate::idx::read_idx;
+use crate::store::Store;
+use crate::{Dataset, Error, Example, Input, Result, Target, io};
+
+/// A split: some images of a store.
+pub(super) struct Part {
+    pub(super) store: Arc<Store>,
+    pub(super) numbers: Vec<u32>,
+}
+
+impl Dataset for Part {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        let number = self.numbers[i] as usize;
+        let target = Target::Class(self.store.label(number));
+        Ok(Example { input: sequence(self.store.bytes(number)), second: None, target })
+    }
+}
+
+/// Grey levels 0..=255 become -1..=1.
+fn sequence(levels: &[u8]) -> Input {
+    Input::Values(levels.iter().map(|&v| (f32::from(v) / 255.0 - 0.5) / 0.5).collect())
+}
+
+/// How images become sequences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathfinderEncoder {
+    /// Side of the images.
+    pub size: usize,
+}
+
+impl PathfinderEncoder {
+    /// The image of a PNG file, or all images of an idx file.
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        let name = io::file_name(path);
+        let start = io::open(path)?.fill_buf().map_err(Error::io("read", path))?.to_vec();
+        if start.starts_with(grey::SIGNATURE) {
+            let levels = grey::decode(&io::read(path)?, self.size)
+                .map_err(|what| Error::content(path, what))?;
+            return Ok(vec![(name, sequence(&levels))]);
+        }
+        if !start.starts_with(&[0, 0]) {
+            return Err(Error::content(path, "neither a PNG picture nor an idx file of images"));
+        }
+        let images = read_idx(path, 3)?;
+        if images.dims[1..] != [self.size, self.size] {
+            let what = format!(
+                "images of {} × {} pixels, but the model takes {size} × {size}",
+                images.dims[1],
+                images.dims[2],
+                size = self.size
+            );
+            return Err(Error::content(path, what));
+        }
+        let one = |i| (format!("{name}[{i}]"), sequence(images.item(i)));
+        Ok((0..images.len()).map(one).collect())
+    }
+}
