@@ -90,7 +90,7 @@ fn making_and_checking() {
     check(&["--set", "sede=4"]).fails(2, &["task.seed"]);
     let make = |args: &[&str]| folder.run(&[&["data", "make"], args].concat());
     make(&["listops", "--out", "made"]).fails(1, &["basic_train.tsv", "is there already"]);
-    make(&["listops", "--count", "2"]).fails(2, &["--count"]);
+    make(&["listops", "--count", "9"]).fails(2, &["--count"]);
     make(&["delay"]).fails(2, &["dss train delay"]);
     make(&["smnist"]).fails(2, &["dss data get smnist"]);
 }

@@ -11,8 +11,8 @@ use crate::{Error, ListopsConfig, PathfinderConfig, Result};
 
 /// Sides of pictures.
 const SIZES: [usize; 4] = [32, 64, 128, 256];
-/// How many examples can be made.
-const COUNTS: std::ops::RangeInclusive<usize> = 3..=10_000_000;
+/// How many examples can be made: enough for three splits.
+const COUNTS: std::ops::RangeInclusive<usize> = 10..=10_000_000;
 
 /// What to make.
 #[derive(Clone, Debug)]
@@ -45,11 +45,10 @@ impl Make {
                 Err(format!("pictures can have the sizes {SIZES:?}"))
             }
             "listops" | "pathfinder" | "path-x" => match self.count {
-                Some(count) if !COUNTS.contains(&count) => Err(format!(
-                    "--count must lie between {} (one for each split) and {}",
-                    COUNTS.start(),
-                    COUNTS.end()
-                )),
+                Some(count) if !COUNTS.contains(&count) => {
+                    let (least, most) = (COUNTS.start(), COUNTS.end());
+                    Err(format!("--count must lie between {least} and {most}"))
+                }
                 _ => Ok(()),
             },
             _ => Err(match catalogue::entry(task) {
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn requests_that_make_no_sense() {
         let why = |task: &str, count, size| Make { count, seed: 0, size }.check(task).unwrap_err();
-        assert!(why("listops", Some(2), None).contains("between 3 "));
+        assert!(why("listops", Some(9), None).contains("between 10 "));
         assert!(why("listops", Some(usize::MAX), None).contains("and 10000000"));
         assert!(why("listops", None, Some(32)).contains("no pictures"));
         assert!(why("pathfinder", None, Some(33)).contains("[32, 64, 128, 256]"));

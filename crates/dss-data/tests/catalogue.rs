@@ -2,9 +2,31 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use dss_data::catalogue::{Entry, Form, entry};
+use dss_data::make::{Make, is_made, make};
 use dss_data::{Error, TaskConfig};
+
+/// Keeps the cache of the tests apart from the user's.
+fn cache() {
+    static CACHE: OnceLock<()> = OnceLock::new();
+    CACHE.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("catalogue-cache");
+        let _ = fs::remove_dir_all(&folder);
+        // SAFETY: every test comes here first, and none reads the environment other than through std.
+        unsafe { std::env::set_var("DSS_CACHE", folder) };
+    });
+}
+
+/// The default settings of a task, some of them changed.
+fn with(task: &str, changes: serde_json::Value) -> TaskConfig {
+    let mut settings = serde_json::to_value(TaskConfig::default_for(task).unwrap()).unwrap();
+    for (key, value) in changes.as_object().unwrap() {
+        settings[key] = value.clone();
+    }
+    serde_json::from_value(settings).unwrap()
+}
 
 /// Files of this form without any content.
 fn put(form: &Form, folder: &Path) {
@@ -28,6 +50,7 @@ fn known() -> impl Iterator<Item = (&'static str, &'static Entry)> {
 /// Files that are found but empty make another complaint than files that are not there.
 #[test]
 fn every_form_is_found_by_its_reader() {
+    cache();
     for (task, entry) in known().filter(|(_, entry)| !entry.generated) {
         for form in entry.forms {
             for place in form.folders {
@@ -49,6 +72,7 @@ fn every_form_is_found_by_its_reader() {
 
 #[test]
 fn files_that_are_not_there_are_named() {
+    cache();
     for (task, _) in known().filter(|(_, entry)| !entry.generated) {
         let dir = tempfile::tempdir().unwrap();
         let config = TaskConfig::default_for(task).unwrap();
@@ -61,13 +85,26 @@ fn files_that_are_not_there_are_named() {
 
 #[test]
 fn generated_tasks_need_no_files() {
+    cache();
     for (task, _) in known().filter(|(_, entry)| entry.generated) {
-        // Small ones: only that they can be had.
-        let mut settings = serde_json::to_value(TaskConfig::default_for(task).unwrap()).unwrap();
-        for key in ["train", "val", "test"] {
-            settings[key] = 2.into();
-        }
-        let config: TaskConfig = serde_json::from_value(settings).unwrap();
+        let config = with(task, serde_json::json!({"train": 2, "val": 2, "test": 2}));
         assert_eq!(config.load(None, &|_| {}).unwrap().train.len(), 2, "{task}");
+    }
+}
+
+/// What is made as files is what is generated without any.
+#[test]
+fn made_files_are_read() {
+    cache();
+    for task in TaskConfig::NAMES.iter().filter(|task| is_made(task)) {
+        let dir = tempfile::tempdir().unwrap();
+        let few = Make { count: Some(30), seed: 5, size: None };
+        let made = make(task, dir.path(), &few, &|_| {}).unwrap();
+        assert!(made.examples == 30 && made.files.iter().all(|file| file.exists()), "{task}");
+        let read = with(task, serde_json::json!({"dir": made.dir})).load(None, &|_| {}).unwrap();
+        let splits = [&read.train, &read.val, &read.test];
+        assert_eq!(splits.map(|split| split.len()).iter().sum::<usize>(), 30, "{task}");
+        let again = make(task, dir.path(), &few, &|_| {}).unwrap_err().to_string();
+        assert!(again.contains("is there already"), "{task}: {again}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use dss_data::catalogue::Verdict;
 use dss_data::check::{Report, check};
@@ -9,7 +10,19 @@ use dss_data::{FilesConfig, ListopsConfig, MnistConfig, TaskConfig};
 
 mod common;
 
+/// Keeps the cache of the tests apart from the user's.
+fn cache() {
+    static CACHE: OnceLock<()> = OnceLock::new();
+    CACHE.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check-cache");
+        let _ = fs::remove_dir_all(&folder);
+        // SAFETY: every test comes here first, and none reads the environment other than through std.
+        unsafe { std::env::set_var("DSS_CACHE", folder) };
+    });
+}
+
 fn quietly(config: &TaskConfig, data_dir: Option<&Path>) -> Report {
+    cache();
     check(config, data_dir, &|_| {})
 }
 
@@ -135,6 +148,43 @@ fn regression_and_positions() {
         let report = quietly(&serde_json::from_value(settings).unwrap(), None);
         assert!(report.is_good(), "{:?}", report.faults);
         assert!(report.to_string().contains(part), "{report}");
+    }
+}
+
+/// Damaged entries are listed, and left out of the counts.
+#[test]
+fn faulty_entries_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = dss_data::make::Make { count: Some(40), seed: 1, size: None };
+    let made = dss_data::make::make("pathfinder", dir.path(), &made, &|_| {}).unwrap();
+    for name in ["sample_3.png", "sample_17.png"] {
+        fs::write(made.dir.join("imgs/0").join(name), "no picture").unwrap();
+    }
+    let config = serde_json::json!({"name": "pathfinder", "dir": made.dir});
+    let report = quietly(&serde_json::from_value(config).unwrap(), None);
+    let counts: Vec<_> = report.splits.iter().map(|split| split.examples).collect();
+    assert_eq!(counts, [32, 3, 3]);
+    assert!(!report.is_good() && report.faults[0] == "2 faulty entries skipped", "{report}");
+    for name in ["sample_3.png", "sample_17.png"] {
+        assert!(report.faults.iter().any(|fault| fault.contains(name)), "{report}");
+    }
+    // The folder itself is the source.
+    assert_eq!((report.files.len(), report.files[0].sha256.as_ref()), (1, None));
+}
+
+#[test]
+fn the_real_data_sets() {
+    for (task, folder, file, counts) in [
+        ("text", "imdb", "imdb_train.tsv.gz", [22_500, 2_500, 25_000]),
+        ("image", "cifar10", "cifar10-gray-train-images-idx3-ubyte.gz", [45_000, 5_000, 10_000]),
+        ("speech-mfcc", "speech_commands10", "sc10_core_flac.tar", [3_920, 840, 840]),
+    ] {
+        let Some(dir) = common::data(folder) else { continue };
+        let report = quietly(&TaskConfig::default_for(task).unwrap(), dir.parent());
+        assert!(report.is_good(), "{report}");
+        assert_eq!(report.files[0].path, dir.join(file));
+        assert!(report.splits.iter().map(|split| split.examples).eq(counts), "{report}");
+        println!("{report}");
     }
 }
 
