@@ -4,6 +4,7 @@ mod allocator;
 mod args;
 mod bench;
 mod config;
+mod data;
 mod device;
 mod eval;
 mod failure;
@@ -37,6 +38,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Predict(args) => predict::run(args),
         Command::Config(ConfigCommand::Show(args)) => config::show(args),
         Command::Config(ConfigCommand::List) => config::list(),
+        Command::Data(command) => data::run(command),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -11,7 +11,9 @@ use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::mnist::MnistConfig;
 use crate::pathfinder::PathfinderConfig;
+use crate::retrieval::RetrievalConfig;
 use crate::speech::SpeechConfig;
+use crate::text::TextConfig;
 use crate::{Result, Task};
 
 /// A key of the `[task]` table and its one-line description.
@@ -81,6 +83,10 @@ macro_rules! tasks {
 tasks! {
     /// Nested list operations (Long Range Arena), generated or from the official files.
     "listops" => Listops(ListopsConfig),
+    /// Film reviews, positive or negative (IMDB), as characters.
+    "text" => Text(TextConfig),
+    /// Whether two documents belong together (AAN citations, or reviews of one film), as characters.
+    "retrieval" => Retrieval(RetrievalConfig),
     /// MNIST digits as 784 pixels, row by row.
     "smnist" => Smnist(MnistConfig),
     /// MNIST digits as 784 pixels in bit-reversed order.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::characters::TextEncoder;
 use crate::files::FilesEncoder;
 use crate::image::GreyEncoder;
 use crate::listops::ListopsEncoder;
@@ -11,7 +12,7 @@ use crate::mnist::ImagesEncoder;
 use crate::pathfinder::PathfinderEncoder;
 use crate::speech::SpeechEncoder;
 use crate::table::{Header, Separator, Table};
-use crate::{Error, Input, Result, io};
+use crate::{Error, Input, Result, io, retrieval, text};
 
 /// Turns a user's file into named inputs, with the vocabulary and the scaling of the training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,10 +44,22 @@ pub enum Encoder {
     },
     /// Text, tables or arrays, as in the user's own training data.
     Files(FilesEncoder),
+    /// Texts, one per file, line or row.
+    Text(TextEncoder),
+    /// Pairs of texts, one pair per row, or two files.
+    TextPairs(TextEncoder),
 }
 
 impl Encoder {
-    /// Reads the sequences of one file, each with a name such as `file.csv:3`.
+    /// Positions per second, where time is what a sequence runs over.
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            Self::Speech(encoder) => encoder.rate(),
+            _ => None,
+        }
+    }
+
+    /// Reads the sequences of one file, each with a name such as `file.csv:3`; pairs are two, one after the other.
     pub fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
@@ -57,6 +70,8 @@ impl Encoder {
             Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,
             Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
             Self::Files(encoder) => encoder.read(path)?,
+            Self::Text(encoder) => text::read(encoder, path)?,
+            Self::TextPairs(encoder) => retrieval::read(encoder, path)?,
         };
         if found.is_empty() {
             return Err(Error::content(path, "no sequences in this file"));

@@ -16,9 +16,12 @@ const RECORD: usize = 3073;
 /// Decoded data go to the build folder, not to the user's.
 fn own_cache() {
     static SET: Once = Once::new();
-    // SAFETY: the standard library alone reads the environment here, behind its lock.
-    SET.call_once(|| unsafe {
-        std::env::set_var("DSS_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("image-cache"))
+    SET.call_once(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image-cache");
+        // What an earlier run has left; there may be nothing.
+        let _ = fs::remove_dir_all(&folder);
+        // SAFETY: the standard library alone reads the environment here, behind its lock.
+        unsafe { std::env::set_var("DSS_CACHE", folder) };
     });
 }
 

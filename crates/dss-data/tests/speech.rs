@@ -18,9 +18,12 @@ mod encode;
 /// Decoded data go to the build folder, not to the user's.
 fn own_cache() {
     static SET: Once = Once::new();
-    // SAFETY: the standard library alone reads the environment here, behind its lock.
-    SET.call_once(|| unsafe {
-        std::env::set_var("DSS_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("speech-cache"))
+    SET.call_once(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("speech-cache");
+        // What an earlier run has left; there may be nothing.
+        let _ = fs::remove_dir_all(&folder);
+        // SAFETY: the standard library alone reads the environment here, behind its lock.
+        unsafe { std::env::set_var("DSS_CACHE", folder) };
     });
 }
 
@@ -330,8 +333,8 @@ fn faults_name_the_file_or_the_entry() {
     bits[34] = 8;
     let whole = encode::wav(&samples, 16_000, 1);
     let cases = [
-        (encode::wav(&samples, 44_100, 1), "44100 Hz, 1 channels, 16 bits"),
-        (encode::wav(&samples, 16_000, 2), "16000 Hz, 2 channels"),
+        (encode::wav(&samples, 44_100, 1), "44100 Hz, 1 channel(s), 16 bits"),
+        (encode::wav(&samples, 16_000, 2), "16000 Hz, 2 channel(s)"),
         (bits, "8 bits"),
         (whole[..20_000].to_vec(), "cut short: 32000 bytes of samples are announced, 19956 follow"),
         (encode::wav(&[], 16_000, 1), "no samples"),

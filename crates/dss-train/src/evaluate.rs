@@ -11,8 +11,8 @@ use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
 
 use crate::error::{Error, Result};
 use crate::predict::encoder;
-use crate::{bridge, loss, memory};
 use crate::scores::{MAX_CONFUSION, Scores, Tally};
+use crate::{bridge, loss, memory};
 
 /// Scores `model` on all of `dataset`, `batch` examples at a time.
 ///

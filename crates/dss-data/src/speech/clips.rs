@@ -88,7 +88,7 @@ pub(super) fn samples(bytes: &[u8], rate: u32) -> std::result::Result<Vec<i16>, 
     let audio = audio::decode(bytes, MOST)?;
     if (audio.rate, audio.channels, audio.bits) != (rate, 1, 16) {
         return Err(format!(
-            "{} Hz, {} channels, {} bits; {rate} Hz, 1 channel and 16 bits are expected: convert the file",
+            "{} Hz, {} channel(s), {} bits; {rate} Hz, 1 channel and 16 bits are expected: convert the file",
             audio.rate, audio.channels, audio.bits
         ));
     }

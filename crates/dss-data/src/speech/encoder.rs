@@ -25,13 +25,13 @@ pub struct SpeechEncoder {
 
 impl SpeechEncoder {
     /// Steps of an input.
-    pub fn len(&self) -> usize {
+    pub fn steps(&self) -> usize {
         self.form.steps().div_ceil(self.stride())
     }
 
-    /// Never: a clip has at least one step.
-    pub fn is_empty(&self) -> bool {
-        false
+    /// Samples per second; features have no rate that could be changed.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        matches!(self.form, Form::Wave).then_some(self.rate.into())
     }
 
     fn stride(&self) -> usize {
@@ -46,7 +46,7 @@ impl SpeechEncoder {
     fn scaled_wave(&self, samples: impl Iterator<Item = i16>) -> Input {
         let (mean, divisor) = (self.mean[0], self.divisor[0]);
         let scaled = samples.map(|s| (f32::from(s) / 32768.0 - mean) / divisor);
-        Input::Values(scaled.take(self.len()).collect())
+        Input::Values(scaled.take(self.steps()).collect())
     }
 
     /// Features `[161, 20]`.

@@ -20,11 +20,13 @@ pub(super) struct ClipName<'a> {
 }
 
 impl<'a> ClipName<'a> {
-    /// `None` for what is no WAV or FLAC file in a folder.
+    /// `None` for what is no WAV or FLAC file in a folder, and for hidden files.
     pub fn parse(name: &'a str) -> Option<Self> {
         let mut parts = name.rsplit('/');
         let (stem, extension) = parts.next()?.rsplit_once('.')?;
-        if !["wav", "flac"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+        if stem.starts_with('.')
+            || !["wav", "flac"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+        {
             return None;
         }
         let word = parts.next()?;
@@ -98,7 +100,7 @@ mod tests {
         assert_eq!(ClipName::parse("yes/a_nohash_0.wav"), clip(None, "yes", "a_nohash_0"));
         assert_eq!(ClipName::parse("v2/yes/a.FLAC"), clip(None, "yes", "a"));
         assert_eq!(ClipName::parse("x/test/no/a.b.flac"), clip(Some(Split::Test), "no", "a.b"));
-        for other in ["yes/README.md", "a.wav", "yes/wav", "", "/"] {
+        for other in ["yes/README.md", "yes/._a.wav", "a.wav", "yes/wav", "", "/"] {
             assert_eq!(ClipName::parse(other), None, "{other}");
         }
         assert_eq!(list_of("v2/testing_list.txt"), Some(Split::Test));

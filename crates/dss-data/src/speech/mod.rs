@@ -168,7 +168,7 @@ impl TaskSource for SpeechConfig {
                 name: name.to_owned(),
                 input: InputKind::Values { channels: form.channels() },
                 target: TargetKind::Class { labels },
-                len: encoder.len(),
+                len: encoder.steps(),
                 pair: false,
             },
             train: part(train),

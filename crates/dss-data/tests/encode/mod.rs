@@ -28,15 +28,21 @@ pub fn flac(samples: &[i16], rate: u32) -> Vec<u8> {
     bytes.extend(packed.to_be_bytes());
     bytes.extend([0; 16]);
     for (number, block) in samples.chunks(BLOCK).enumerate() {
-        let mut frame = vec![0xff, 0xf8, 0x70, 0x08, number as u8];
-        frame.extend((block.len() as u16 - 1).to_be_bytes());
-        frame.push(sum(&frame, 0x07, 8) as u8);
+        let mut frame = flac_frame_head(number as u8, block.len() as u16);
         frame.push(0x02);
         frame.extend(block.iter().flat_map(|s| s.to_be_bytes()));
         frame.extend(sum(&frame, 0x8005, 16).to_be_bytes());
         bytes.extend(frame);
     }
     bytes
+}
+
+/// The head of a frame of one channel of 16 bits, up to its own sum.
+pub fn flac_frame_head(number: u8, samples: u16) -> Vec<u8> {
+    let mut head = vec![0xff, 0xf8, 0x70, 0x08, number];
+    head.extend((samples - 1).to_be_bytes());
+    head.push(sum(&head, 0x07, 8) as u8);
+    head
 }
 
 /// A cyclic redundancy check, the highest bit first.

@@ -1,0 +1,58 @@
+//! `dss data check`
+
+use std::process::ExitCode;
+
+use dss::ModelConfig;
+use dss_data::TaskConfig;
+use dss_data::check::check;
+use dss_train::{Config, TrainConfig, threads};
+
+use super::Log;
+use crate::args::DataCheckArgs;
+use crate::failure::Failure;
+use crate::{output, progress};
+
+pub fn run(args: DataCheckArgs) -> Result<ExitCode, Failure> {
+    let task = settings(&args)?;
+    let report = threads::with(args.threads, || {
+        let bar = progress::loading();
+        let log = std::cell::RefCell::new(Log::new());
+        let tell = |text: &str| {
+            bar.set_message(text.to_owned());
+            bar.tick();
+            log.borrow_mut().say(|| text.to_owned());
+        };
+        let report = check(&task, args.data.as_deref(), &tell);
+        bar.finish_and_clear();
+        report
+    })?;
+    if args.json {
+        output::json(&serde_json::to_value(&report).map_err(Failure::failed)?)?;
+    } else {
+        output::bytes(report.to_string().as_bytes())?;
+    }
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The settings of the task: its defaults or those of a preset, and changes to them.
+fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
+    // A key without its section is one of the task.
+    let own = |key: &str| if key.contains('.') { key.to_owned() } else { format!("task.{key}") };
+    let sets: Vec<_> = args.set.iter().map(|(key, value)| (own(key), value.clone())).collect();
+    let plain = match &args.preset {
+        Some(_) => Config::resolve(&args.task, args.preset.as_deref(), &[], &[])?,
+        None => {
+            let unknown = || Failure::usage(format!("no task `{}`", args.task));
+            Config {
+                task: TaskConfig::default_for(&args.task).ok_or_else(unknown)?,
+                model: ModelConfig::default(),
+                train: TrainConfig::default(),
+            }
+        }
+    };
+    let changed = plain.changed(&[], &sets)?;
+    if changed.model != plain.model || changed.train != plain.train {
+        return Err(Failure::usage("--set of `dss data check` changes settings of [task] only"));
+    }
+    Ok(changed.task)
+}

@@ -1,0 +1,58 @@
+//! `dss data`
+
+mod check;
+mod get;
+mod make;
+
+use std::io::{IsTerminal, Write, stderr};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use dss_data::catalogue;
+
+use crate::args::{DataCommand, DataListArgs};
+use crate::failure::Failure;
+use crate::output;
+
+pub fn run(command: DataCommand) -> Result<ExitCode, Failure> {
+    match command {
+        DataCommand::List(args) => list(args),
+        DataCommand::Get(args) => get::run(args),
+        DataCommand::Make(args) => make::run(args),
+        DataCommand::Check(args) => check::run(args),
+    }
+}
+
+/// A few lines for every task.
+fn list(args: DataListArgs) -> Result<ExitCode, Failure> {
+    for status in catalogue::list(args.data.as_deref()) {
+        if args.json {
+            output::json(&serde_json::to_value(&status).map_err(Failure::failed)?)?;
+        } else {
+            output::bytes(status.to_string().as_bytes())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line on standard error every so often, for logs; on a terminal there is a bar instead.
+struct Log {
+    last: Instant,
+    silent: bool,
+}
+
+impl Log {
+    const EVERY: Duration = Duration::from_secs(10);
+
+    fn new() -> Self {
+        Self { last: Instant::now(), silent: stderr().is_terminal() }
+    }
+
+    fn say(&mut self, text: impl FnOnce() -> String) {
+        if !self.silent && self.last.elapsed() >= Self::EVERY {
+            self.last = Instant::now();
+            // A log that cannot be written is no reason to stop.
+            let _ = writeln!(stderr(), "{}", text());
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The table of all data sets. Sizes and checksums are those of the published files.
+
+use super::{Archive, Entry, Form, Official, Sum};
+
+const GENERATED: Entry =
+    Entry { tasks: &[], generated: true, forms: &[], official: None, sums: &[], picture: false };
+
+const LRA_ABOUT: &str = "Long Range Arena release (Tay et al. 2021)";
+const LRA_LICENCE: &str = "none stated for the data; the code is Apache-2.0";
+const LRA: &[Archive] = &[Archive {
+    name: "lra_release.gz",
+    url: "https://storage.googleapis.com/long-range-arena/lra_release.gz",
+    bytes: 7_700_000_000,
+    // None is published.
+    sha256: None,
+}];
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        tasks: &["listops"],
+        forms: &[Form {
+            about: "the tables of the Long Range Arena",
+            folders: &[""],
+            files: &[&["basic_train.tsv"], &["basic_val.tsv"], &["basic_test.tsv"]],
+        }],
+        ..GENERATED
+    },
+    Entry { tasks: &["delay", "adding"], ..GENERATED },
+    MNIST,
+    IMDB,
+    Entry {
+        tasks: &["retrieval"],
+        generated: false,
+        forms: &[
+            Form {
+                about: "the tables of the Long Range Arena",
+                folders: RETRIEVAL,
+                files: &[
+                    &["new_aan_pairs.train.tsv"],
+                    &["new_aan_pairs.eval.tsv"],
+                    &["new_aan_pairs.test.tsv"],
+                ],
+            },
+            Form {
+                about: "pairs of film reviews, with those of the task text beside them",
+                folders: RETRIEVAL,
+                files: &[
+                    &["imdb_pairs_train.tsv"],
+                    &["imdb_pairs_val.tsv"],
+                    &["imdb_pairs_test.tsv"],
+                ],
+            },
+        ],
+        official: Some(Official {
+            about: LRA_ABOUT,
+            licence: LRA_LICENCE,
+            archives: LRA,
+            others: &[],
+            then: Some(
+                "unpack its tables: tar -xzf DIR/lra_release.gz -C DIR lra_release/lra_release/tsv_data",
+            ),
+        }),
+        sums: &[],
+        picture: false,
+    },
+    CIFAR10,
+    Entry {
+        tasks: &["pathfinder", "path-x"],
+        official: Some(Official {
+            about: LRA_ABOUT,
+            licence: LRA_LICENCE,
+            archives: LRA,
+            others: &[],
+            then: Some("name it for the training: --set task.dir=DIR/lra_release.gz"),
+        }),
+        picture: true,
+        ..GENERATED
+    },
+    SPEECH,
+];
+
+const RETRIEVAL: &[&str] = &[
+    "",
+    "aan",
+    "retrieval",
+    "retrieval_imdb_pairs",
+    "tsv_data",
+    "lra_release/tsv_data",
+    "lra_release/lra_release/tsv_data",
+];
+
+const MNIST: Entry = Entry {
+    tasks: &["smnist", "pmnist"],
+    generated: false,
+    forms: &[Form {
+        about: "the four idx files",
+        folders: &["", "mnist"],
+        files: &[
+            &["train-images-idx3-ubyte", "train-images.idx3-ubyte"],
+            &["train-labels-idx1-ubyte", "train-labels.idx1-ubyte"],
+            &["t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"],
+            &["t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte"],
+        ],
+    }],
+    official: Some(Official {
+        about: "MNIST (LeCun, Cortes, Burges)",
+        licence: "CC BY-SA 3.0",
+        archives: &[
+            Archive {
+                name: "train-images-idx3-ubyte.gz",
+                url: "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz",
+                bytes: 9_912_422,
+                sha256: Some("440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+            },
+            Archive {
+                name: "train-labels-idx1-ubyte.gz",
+                url: "https://ossci-datasets.s3.amazonaws.com/mnist/train-labels-idx1-ubyte.gz",
+                bytes: 28_881,
+                sha256: Some("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+            },
+            Archive {
+                name: "t10k-images-idx3-ubyte.gz",
+                url: "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-images-idx3-ubyte.gz",
+                bytes: 1_648_877,
+                sha256: Some("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+            },
+            Archive {
+                name: "t10k-labels-idx1-ubyte.gz",
+                url: "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-labels-idx1-ubyte.gz",
+                bytes: 4_542,
+                sha256: Some("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+            },
+        ],
+        others: &[],
+        then: None,
+    }),
+    sums: &[
+        Sum {
+            name: "train-images-idx3-ubyte",
+            sha256: "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        },
+        Sum {
+            name: "train-labels-idx1-ubyte",
+            sha256: "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        },
+        Sum {
+            name: "t10k-images-idx3-ubyte",
+            sha256: "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        },
+        Sum {
+            name: "t10k-labels-idx1-ubyte",
+            sha256: "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        },
+    ],
+    picture: true,
+};
+
+const IMDB: Entry = Entry {
+    tasks: &["text"],
+    generated: false,
+    forms: &[
+        Form {
+            about: "two tables",
+            folders: &["", "imdb", "text", "aclImdb"],
+            files: &[&["imdb_train.tsv"], &["imdb_test.tsv"]],
+        },
+        Form {
+            about: "the official archive",
+            folders: &["", "imdb", "text", "aclImdb"],
+            files: &[&["aclImdb_v1.tar.gz", "aclImdb_v1.tar", "aclImdb.tar.gz", "aclImdb.tar"]],
+        },
+        Form {
+            about: "the official folder",
+            folders: &["", "imdb", "text"],
+            files: &[
+                &["aclImdb/train/neg/"],
+                &["aclImdb/train/pos/"],
+                &["aclImdb/test/neg/"],
+                &["aclImdb/test/pos/"],
+            ],
+        },
+        Form {
+            about: "tables of your own",
+            folders: &["imdb", "text", "aclImdb"],
+            files: &[&["train.tsv"], &["test.tsv"]],
+        },
+        Form {
+            about: "tables of your own",
+            folders: &["imdb", "text", "aclImdb"],
+            files: &[&["train.csv"], &["test.csv"]],
+        },
+    ],
+    official: Some(Official {
+        about: "Large Movie Review Dataset (Maas et al. 2011)",
+        licence: "none stated; for research, with citation",
+        archives: &[Archive {
+            name: "aclImdb_v1.tar.gz",
+            url: "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+            bytes: 84_125_825,
+            sha256: Some("c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"),
+        }],
+        others: &[],
+        then: None,
+    }),
+    sums: &[],
+    picture: false,
+};
+
+const CIFAR: &[&str] = &["", "cifar10", "cifar-10", "cifar-10-batches-bin"];
+
+const CIFAR10: Entry = Entry {
+    tasks: &["image"],
+    generated: false,
+    forms: &[
+        Form {
+            about: "the official batches",
+            folders: CIFAR,
+            files: &[
+                &["data_batch_1.bin"],
+                &["data_batch_2.bin"],
+                &["data_batch_3.bin"],
+                &["data_batch_4.bin"],
+                &["data_batch_5.bin"],
+                &["test_batch.bin"],
+            ],
+        },
+        Form {
+            about: "the official archive",
+            folders: CIFAR,
+            files: &[&["cifar-10-binary.tar.gz"]],
+        },
+        Form {
+            about: "grey pictures as four idx files",
+            folders: CIFAR,
+            files: &[
+                &["cifar10-gray-train-images-idx3-ubyte"],
+                &["cifar10-train-labels-idx1-ubyte"],
+                &["cifar10-gray-test-images-idx3-ubyte"],
+                &["cifar10-test-labels-idx1-ubyte"],
+            ],
+        },
+    ],
+    official: Some(Official {
+        about: "CIFAR-10, binary version (Krizhevsky 2009)",
+        licence: "none stated; for research, with citation",
+        archives: &[Archive {
+            name: "cifar-10-binary.tar.gz",
+            url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            bytes: 170_052_171,
+            sha256: Some("c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"),
+        }],
+        others: &[],
+        then: None,
+    }),
+    sums: &[
+        Sum {
+            name: "data_batch_1.bin",
+            sha256: "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        },
+        Sum {
+            name: "data_batch_2.bin",
+            sha256: "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        },
+        Sum {
+            name: "data_batch_3.bin",
+            sha256: "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        },
+        Sum {
+            name: "data_batch_4.bin",
+            sha256: "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        },
+        Sum {
+            name: "data_batch_5.bin",
+            sha256: "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        },
+        Sum {
+            name: "test_batch.bin",
+            sha256: "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        },
+    ],
+    picture: true,
+};
+
+const CLIPS: &[&str] = &[
+    "",
+    "speech_commands",
+    "speech_commands10",
+    "speech_commands_v0.02",
+    "speech_commands_v0.01",
+    "SpeechCommands/speech_commands_v0.02",
+];
+
+const SPEECH: Entry = Entry {
+    tasks: &["speech", "speech-mfcc"],
+    generated: false,
+    forms: &[
+        Form { about: "a folder for each word", folders: CLIPS, files: &[&["yes/", "train/yes/"]] },
+        Form {
+            about: "the official archive, v0.02",
+            folders: CLIPS,
+            files: &[&["speech_commands_v0.02.tar.gz", "speech_commands_v0.02.tar"]],
+        },
+        Form {
+            about: "the official archive, v0.01",
+            folders: CLIPS,
+            files: &[&["speech_commands_v0.01.tar.gz", "speech_commands_v0.01.tar"]],
+        },
+        Form {
+            about: "an archive of the ten commands",
+            folders: &["speech_commands", "speech_commands10"],
+            files: &[&["sc10_core_flac.tar"]],
+        },
+    ],
+    official: Some(Official {
+        about: "Speech Commands v0.02 (Warden 2018)",
+        licence: "CC BY 4.0",
+        archives: &[Archive {
+            name: "speech_commands_v0.02.tar.gz",
+            url: "https://storage.googleapis.com/download.tensorflow.org/data/speech_commands_v0.02.tar.gz",
+            bytes: 2_428_923_189,
+            sha256: Some("af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58"),
+        }],
+        others: &[Archive {
+            name: "speech_commands_v0.01.tar.gz",
+            url: "https://storage.googleapis.com/download.tensorflow.org/data/speech_commands_v0.01.tar.gz",
+            bytes: 1_489_096_277,
+            sha256: Some("743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d"),
+        }],
+        then: None,
+    }),
+    sums: &[],
+    picture: false,
+};

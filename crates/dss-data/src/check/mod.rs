@@ -1,0 +1,243 @@
+//! Looks over the data of a task: what is there, whether it is what was published, and what is wrong with it.
+
+mod sample;
+mod show;
+mod split;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use self::sample::Sample;
+pub use self::split::{Lengths, SplitReport, ValueRange};
+use crate::catalogue::{self, Verdict, given, judge};
+use crate::task::Split;
+use crate::units::bytes;
+use crate::{InputKind, Result, TargetKind, Task, TaskConfig};
+
+/// Everything that was found out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Name of the task.
+    pub task: String,
+    /// The files that hold the data, as far as they are known by their names.
+    pub files: Vec<FileReport>,
+    /// What an example is.
+    pub shape: Option<Shape>,
+    /// Train, val and test.
+    pub splits: Vec<SplitReport>,
+    /// Equal hashes, equal splits.
+    pub split_hash: Option<String>,
+    /// One example.
+    pub sample: Option<Sample>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// Everything that is wrong, one sentence each.
+    pub faults: Vec<String>,
+}
+
+/// One file of the data.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileReport {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size; `None` for a folder.
+    pub bytes: Option<u64>,
+    /// Its SHA-256; `None` for a folder.
+    pub sha256: Option<String>,
+    /// What that says; `None` for a folder.
+    pub verdict: Option<Verdict>,
+}
+
+/// What goes in and what is asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shape {
+    /// Number of token ids, for token tasks.
+    pub vocab: Option<usize>,
+    /// Numbers per position, for tasks on numbers.
+    pub channels: Option<usize>,
+    /// The length L of the model.
+    pub len: usize,
+    /// Whether an example consists of two sequences.
+    pub pair: bool,
+    /// Names of the classes, if the target is one.
+    pub labels: Vec<String>,
+    /// Numbers to predict, if the target is not a class.
+    pub outputs: Option<usize>,
+    /// Whether every position has a target.
+    pub positions: bool,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_good(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// The same settings, faulty files left out where the task can do that.
+pub fn skipping(config: &TaskConfig) -> TaskConfig {
+    let with = || {
+        let mut settings = serde_json::to_value(config).ok()?;
+        *settings.get_mut("skip_bad")? = true.into();
+        serde_json::from_value(settings).ok()
+    };
+    with().unwrap_or_else(|| config.clone())
+}
+
+/// Loads a task, faulty files left out and listed, and looks at every example.
+///
+/// Data that cannot be loaded at all are a fault in the report, not an error.
+pub fn check(config: &TaskConfig, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Report {
+    let mut report = Report {
+        task: config.name().to_owned(),
+        files: Vec::new(),
+        shape: None,
+        splits: Vec::new(),
+        split_hash: None,
+        sample: None,
+        notes: Vec::new(),
+        faults: Vec::new(),
+    };
+    report.look_at_files(config, data_dir, progress);
+    match skipping(config).load(data_dir, progress) {
+        Ok(task) => report.look_at_task(&task, progress),
+        Err(error) => report.faults.push(error.to_string()),
+    }
+    report
+}
+
+impl Report {
+    fn look_at_files(
+        &mut self,
+        config: &TaskConfig,
+        data_dir: Option<&Path>,
+        progress: &dyn Fn(&str),
+    ) {
+        let entry = catalogue::entry(config.name());
+        let given = given(config, data_dir);
+        // What is generated reads only what is named.
+        let data_dir = data_dir.filter(|_| entry.is_some_and(|entry| !entry.generated));
+        let found = given.as_deref().or(data_dir).and_then(|top| entry?.look(top).found);
+        let named = given.into_iter().filter(|path| path.exists()).collect();
+        for path in found.map_or(named, |found| found.files) {
+            match FileReport::of(entry, &path, progress) {
+                Ok(file) => {
+                    match file.verdict {
+                        Some(Verdict::Mismatch) => self.faults.push(format!(
+                            "{}: not the published file of this name; fetch it again: dss data get {}",
+                            path.display(),
+                            self.task
+                        )),
+                        Some(Verdict::Other) => self
+                            .notes
+                            .push(format!("{} is not the published file of this name", path.display())),
+                        _ => {}
+                    }
+                    self.files.push(file);
+                }
+                Err(error) => self.faults.push(error.to_string()),
+            }
+        }
+    }
+
+    fn look_at_task(&mut self, task: &Task, progress: &dyn Fn(&str)) {
+        self.shape = Some(Shape::of(task));
+        self.split_hash = Some(task.split_hash.clone());
+        for note in &task.notes {
+            match skipped(note) {
+                Some(faults) => self.faults.extend(faults),
+                None => self.notes.push(note.clone()),
+            }
+        }
+        let splits = [&task.train, &task.val, &task.test];
+        for (split, data) in Split::ALL.into_iter().zip(splits) {
+            let report = SplitReport::of(split.name(), &task.spec, &**data, progress);
+            self.faults
+                .extend(report.faults.iter().map(|fault| format!("{}: {fault}", split.name())));
+            self.splits.push(report);
+        }
+        let labels = self.splits.first().map(|train| &train.labels);
+        for (label, _) in labels.into_iter().flatten().filter(|(_, count)| *count == 0) {
+            self.faults.push(format!("train: no example of class {label}"));
+        }
+        let picture = catalogue::entry(&self.task).is_some_and(|entry| entry.picture);
+        self.sample = task.train.example(0).ok().map(|example| Sample::of(task, &example, picture));
+    }
+}
+
+impl FileReport {
+    fn of(entry: Option<&catalogue::Entry>, path: &Path, progress: &dyn Fn(&str)) -> Result<Self> {
+        if path.is_dir() {
+            return Ok(Self { path: path.to_owned(), bytes: None, sha256: None, verdict: None });
+        }
+        let size = path.metadata().map(|m| m.len()).unwrap_or(0);
+        let of = bytes(size);
+        let mut told = 0;
+        let (sha256, verdict) = judge(entry, path, &mut |n| {
+            // Small files are no news.
+            if n >= told + (64 << 20) {
+                told = n;
+                progress(&format!("SHA-256 of {}: {} of {of}", path.display(), bytes(n)));
+            }
+        })?;
+        let (sha256, verdict) = (Some(sha256), Some(verdict));
+        Ok(Self { path: path.to_owned(), bytes: Some(size), sha256, verdict })
+    }
+}
+
+impl Shape {
+    fn of(task: &Task) -> Self {
+        let spec = &task.spec;
+        let (vocab, channels) = match spec.input {
+            InputKind::Tokens { vocab } => (Some(vocab), None),
+            InputKind::Values { channels } => (None, Some(channels)),
+        };
+        let (labels, outputs, positions) = match &spec.target {
+            TargetKind::Class { labels } => (labels.clone(), None, false),
+            TargetKind::PositionClasses { labels } => (labels.clone(), None, true),
+            TargetKind::Values { outputs } => (Vec::new(), Some(*outputs), false),
+            TargetKind::PositionValues { outputs } => (Vec::new(), Some(*outputs), true),
+        };
+        Self { vocab, channels, len: spec.len, pair: spec.pair, labels, outputs, positions }
+    }
+}
+
+/// The faults in a remark about skipped files: its head, then one each.
+fn skipped(note: &str) -> Option<Vec<String>> {
+    let (head, faults) = note.split_once(": ")?;
+    let count = head.split(' ').next().filter(|n| n.parse::<usize>().is_ok());
+    if count.is_none() || !head.contains(" faulty entr") || !head.contains(" skipped") {
+        return None;
+    }
+    Some(std::iter::once(head).chain(faults.split("; ")).map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skip::Skips;
+    use crate::{DelayConfig, Error};
+
+    #[test]
+    fn skipped_files_are_faults() {
+        let mut skips = Skips::new(true);
+        for name in ["a.png", "b.png"] {
+            let fault = Err::<(), _>(Error::content(Path::new(name), "no picture"));
+            skips.check(fault).unwrap();
+        }
+        let faults = skipped(&skips.note().unwrap()).unwrap();
+        assert_eq!(faults, ["2 faulty entries skipped", "a.png: no picture", "b.png: no picture"]);
+        for note in ["3 sequences of val and test are also in train", "x: 1 entry", "2 apples: y"] {
+            assert_eq!(skipped(note), None, "{note}");
+        }
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_faults() {
+        let config = TaskConfig::Delay(DelayConfig { d: 10, length: 10, ..Default::default() });
+        let report = check(&config, None, &|_| {});
+        assert!(!report.is_good() && report.shape.is_none());
+        assert!(report.faults[0].contains("task.length"), "{:?}", report.faults);
+    }
+}

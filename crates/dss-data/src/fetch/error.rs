@@ -1,0 +1,162 @@
+//! What can go wrong with a download, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::units::bytes;
+
+/// Everything that can go wrong with a download.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// What was asked for makes no sense.
+    #[error("{what}")]
+    Request {
+        /// Why not.
+        what: String,
+    },
+    /// No connection.
+    #[error("cannot reach {url}: {why}")]
+    Unreachable {
+        /// What was asked for.
+        url: String,
+        /// Why not.
+        why: String,
+    },
+    /// The server refuses.
+    #[error("{url}: the server answers {code}{}", reason(*code))]
+    Status {
+        /// What was asked for.
+        url: String,
+        /// The HTTP status.
+        code: u16,
+    },
+    /// The connection was lost, or brought nothing any more.
+    #[error("{url}: {why} after {}{}; they are kept in {}", bytes(*done), of(*total), part.display())]
+    Broken {
+        /// What was asked for.
+        url: String,
+        /// What happened.
+        why: String,
+        /// Bytes that are there.
+        done: u64,
+        /// Size of the whole file, if known.
+        total: Option<u64>,
+        /// The file that has them.
+        part: PathBuf,
+    },
+    /// The disk is too small.
+    #[error("no room for {}: {}", path.display(), room(*needed, *free))]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// Bytes still to come, if known.
+        needed: Option<u64>,
+        /// Bytes that are free, if known.
+        free: Option<u64>,
+    },
+    /// What came is not what was asked for.
+    #[error("wrong checksum: SHA-256 is {found}, expected {expected}; the file is kept as {}", bad.display())]
+    Checksum {
+        /// The file.
+        bad: PathBuf,
+        /// The right SHA-256.
+        expected: String,
+        /// Its SHA-256.
+        found: String,
+    },
+    /// Another file has the place.
+    #[error("{} is there already, but is another file: its SHA-256 is {found}, expected {expected}", path.display())]
+    Occupied {
+        /// The file.
+        path: PathBuf,
+        /// The right SHA-256.
+        expected: String,
+        /// Its SHA-256.
+        found: String,
+    },
+    /// Another process fetches the same file.
+    #[error("{} is being fetched by another process", part.display())]
+    Busy {
+        /// The file.
+        part: PathBuf,
+    },
+    /// It was told to stop.
+    #[error("interrupted; {}{} are kept in {}", bytes(*done), of(*total), kept.display())]
+    Interrupted {
+        /// The file with what has come.
+        kept: PathBuf,
+        /// Bytes that are there.
+        done: u64,
+        /// Size of the whole file, if known.
+        total: Option<u64>,
+    },
+    /// The operating system refused to read or write.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl FetchError {
+    /// What to do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Request { .. } => "`dss data list` says which data there are and how to get them",
+            Self::Unreachable { .. } => {
+                "check the network, or give another place by --url; a file fetched by other means may be put into the data folder"
+            }
+            Self::Status { code: 404 | 410, .. } => {
+                "the file has moved: give its new place by --url, or put the file into the data folder yourself"
+            }
+            Self::Status { code: 401 | 403, .. } => {
+                "the server does not give it away (any more): give another place by --url, or put the file into the data folder yourself"
+            }
+            Self::Status { .. } => "try again later, or give another place by --url",
+            Self::Broken { .. } | Self::Interrupted { .. } => "the same command goes on from there",
+            Self::NoRoom { .. } => {
+                "make room, or name another folder by --to; the same command goes on from what has come"
+            }
+            Self::Checksum { .. } => {
+                "the same command fetches it anew; if the file is right nevertheless, give its SHA-256 by --sha256"
+            }
+            Self::Occupied { .. } => "move it away, or give its SHA-256 by --sha256 if it is right",
+            Self::Busy { .. } => "wait for the other process",
+            Self::Io { .. } => "name another folder by --to",
+        }
+    }
+
+    /// Whether the next attempt may succeed; `reached`: the server has been reached before.
+    pub(super) fn is_passing(&self, reached: bool) -> bool {
+        match self {
+            Self::Unreachable { .. } => reached,
+            Self::Broken { .. } => true,
+            Self::Status { code, .. } => matches!(code, 408 | 429 | 500 | 502..=504),
+            _ => false,
+        }
+    }
+}
+
+fn reason(code: u16) -> String {
+    let status = ureq::http::StatusCode::from_u16(code).ok();
+    status.and_then(|s| s.canonical_reason()).map_or(String::new(), |reason| format!(" ({reason})"))
+}
+
+fn of(total: Option<u64>) -> String {
+    total.map_or(String::new(), |total| format!(" of {}", bytes(total)))
+}
+
+fn room(needed: Option<u64>, free: Option<u64>) -> String {
+    match (needed, free) {
+        (Some(needed), Some(free)) => {
+            format!("{} to come, but only {} free", bytes(needed), bytes(free))
+        }
+        (Some(needed), None) => format!("the disk is full, {} to come", bytes(needed)),
+        _ => "the disk is full".into(),
+    }
+}

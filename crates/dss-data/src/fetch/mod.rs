@@ -1,0 +1,212 @@
+//! Fetching published files over HTTP: with progress, to be gone on with after any interruption, checked, and put in
+//! their place only when complete.
+//!
+//! While it is fetched, `NAME` is called `NAME.part`; `NAME.part.json` remembers which file of the server it is a part
+//! of. A file with the wrong checksum is kept as `NAME.bad` and never gone on with.
+
+mod error;
+mod http;
+mod part;
+mod plan;
+
+use std::fs;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub use self::error::FetchError;
+use self::part::Part;
+pub use self::plan::plan;
+use crate::catalogue::sha256;
+
+/// What to fetch, and where to.
+#[derive(Clone, Debug)]
+pub struct Download {
+    /// Where it is: `http://` or `https://`.
+    pub url: String,
+    /// The place it gets.
+    pub to: PathBuf,
+    /// The SHA-256 that it must have, in lower-case hex.
+    pub sha256: Option<String>,
+}
+
+/// How patient to be.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the next bytes.
+    pub stall: Duration,
+    /// Attempts in a row that bring no new byte.
+    pub attempts: u32,
+    /// Wait before the second attempt; each further wait is twice as long.
+    pub pause: Duration,
+    /// Free bytes at a folder, if that can be known.
+    pub room: fn(&Path) -> Option<u64>,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(20),
+            stall: Duration::from_secs(30),
+            attempts: 4,
+            pause: Duration::from_secs(1),
+            room: |folder| fs4::available_space(folder).ok(),
+        }
+    }
+}
+
+/// What goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The server answers.
+    Start {
+        /// Bytes that were there already.
+        from: u64,
+        /// Size of the whole file, if the server says so.
+        total: Option<u64>,
+    },
+    /// Bytes of the file that are there.
+    Bytes(u64),
+    /// The part that was there is of no use: it is fetched from the beginning.
+    Anew(&'static str),
+    /// The connection was lost and is tried again.
+    Again(String),
+    /// All is there; bytes that were checked.
+    Checking(u64),
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// The SHA-256 of the file; `None` for one that was there already and has nothing to be compared with.
+    pub sha256: Option<String>,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it was there already.
+    pub already: bool,
+}
+
+/// Fetches a file. Raising `stop` ends it within a moment; what has come is kept for the next time.
+pub fn fetch(
+    download: &Download,
+    patience: &Patience,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Fetched, FetchError> {
+    if download.to.exists() {
+        return already(download, stop, tell);
+    }
+    let mut part = Part::open(&download.to)?;
+    let start = part.len;
+    http::while_watching(download, patience, stop, |agent| {
+        let mut fruitless = 0;
+        loop {
+            let before = part.len;
+            match http::attempt(agent, download, patience, &mut part, stop, tell) {
+                Ok(true) => return Ok(()),
+                // The part that was there was of no use.
+                Ok(false) => continue,
+                Err(_) if stop.load(Ordering::SeqCst) => return Err(part.interrupted()),
+                Err(error) => {
+                    fruitless = if part.len > before { 1 } else { fruitless + 1 };
+                    // A server that has not been reached at all is not waited for.
+                    let passing = error.is_passing(part.len > start);
+                    if !passing || fruitless >= patience.attempts {
+                        return Err(error);
+                    }
+                    tell(Event::Again(error.to_string()));
+                    wait(patience.pause * (1 << (fruitless - 1).min(6)), stop);
+                    if stop.load(Ordering::SeqCst) {
+                        return Err(part.interrupted());
+                    }
+                }
+            }
+        }
+    })?;
+    part.flush()?;
+    let found = check(&mut part, stop, tell)?;
+    match &download.sha256 {
+        Some(expected) if !expected.eq_ignore_ascii_case(&found) => {
+            let bad = part.set_aside()?;
+            Err(FetchError::Checksum { bad, expected: expected.clone(), found })
+        }
+        _ => {
+            let bytes = part.len;
+            part.finish()?;
+            Ok(Fetched { sha256: Some(found), bytes, already: false })
+        }
+    }
+}
+
+/// The file is there: is it the right one?
+fn already(
+    download: &Download,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Fetched, FetchError> {
+    let path = &download.to;
+    let read = |source| FetchError::Io { action: "read", path: path.clone(), source };
+    let mut file = fs::File::open(path).map_err(read)?;
+    let bytes = file.metadata().map_err(read)?.len();
+    let Some(expected) = &download.sha256 else {
+        return Ok(Fetched { sha256: None, bytes, already: true });
+    };
+    let found =
+        sha256(&mut Stoppable { inner: &mut file, stop }, &mut |n| tell(Event::Checking(n)));
+    if stop.load(Ordering::SeqCst) {
+        return Err(FetchError::Interrupted {
+            kept: path.clone(),
+            done: bytes,
+            total: Some(bytes),
+        });
+    }
+    let found = found.map_err(read)?;
+    if !expected.eq_ignore_ascii_case(&found) {
+        let expected = expected.clone();
+        return Err(FetchError::Occupied { path: path.clone(), expected, found });
+    }
+    Ok(Fetched { sha256: Some(found), bytes, already: true })
+}
+
+/// SHA-256 of what is on the disk.
+fn check(
+    part: &mut Part,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Event),
+) -> Result<String, FetchError> {
+    let mut file = &part.file;
+    let found = file.rewind().and_then(|()| {
+        sha256(&mut Stoppable { inner: &mut file, stop }, &mut |n| tell(Event::Checking(n)))
+    });
+    if stop.load(Ordering::SeqCst) {
+        return Err(part.interrupted());
+    }
+    found.map_err(|source| FetchError::Io { action: "read", path: part.path.clone(), source })
+}
+
+/// Ends with an error once `stop` is raised.
+struct Stoppable<'a, R> {
+    inner: &'a mut R,
+    stop: &'a AtomicBool,
+}
+
+impl<R: io::Read> io::Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.load(Ordering::SeqCst) {
+            return Err(io::Error::other("stopped"));
+        }
+        self.inner.read(buffer)
+    }
+}
+
+/// Waits, unless `stop` is raised.
+fn wait(time: Duration, stop: &AtomicBool) {
+    const SLICE: Duration = Duration::from_millis(50);
+    let end = Instant::now() + time;
+    while Instant::now() < end && !stop.load(Ordering::SeqCst) {
+        std::thread::sleep(SLICE.min(end.saturating_duration_since(Instant::now())));
+    }
+}

@@ -1,0 +1,153 @@
+//! Retrieval: do two documents belong together? Read as characters, or as bytes.
+//!
+//! The data are the paper citations of AAN in the form of the Long Range Arena, or pairs of film reviews in its place.
+//! Each document is kept once, pairs are numbers of documents. The vocabulary is counted on the first L - 1 characters
+//! of both documents of every training pair.
+
+mod builder;
+mod config;
+mod films;
+mod find;
+mod papers;
+mod predict;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use self::builder::{Builder, Pair};
+use self::config::KEYS;
+pub use self::config::RetrievalConfig;
+use self::find::Pairs;
+pub(crate) use self::predict::read;
+use crate::characters::{TextWriter, Texts, balanced_order};
+use crate::config::{KeyDoc, TaskSource};
+use crate::hash::SplitHash;
+use crate::skip::Skips;
+use crate::store::{Store, StoreKey, Writer};
+use crate::task::Split;
+use crate::{
+    Dataset, Encoder, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
+};
+
+/// Raised when the stored form changes.
+const VERSION: u32 = 1;
+
+impl TaskSource for RetrievalConfig {
+    const KEYS: &'static [KeyDoc] = KEYS;
+
+    fn locate(&mut self, data_dir: Option<&Path>) {
+        io::locate(&mut self.dir, data_dir);
+        io::locate(&mut self.reviews, data_dir);
+    }
+
+    fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
+        self.check()?;
+        let source = Pairs::find(&self.dir, &self.reviews, data_dir)?;
+        let key = source.key(StoreKey::new("retrieval", VERSION).settings(&self.stored()))?;
+        let store = Store::open_or_build(key, |writer| self.store(&source, writer, progress))?;
+        let texts = Texts::open(store, self.level, self.len, self.min_count)?;
+        let mut notes: Vec<String> = texts.note().cloned().into_iter().collect();
+        if matches!(source, Pairs::Films { .. }) {
+            notes.push("the pairs are film reviews (same film or not), a stand-in for AAN".into());
+        }
+
+        let encoder = texts.encoder().clone();
+        let mut hash = SplitHash::new(name);
+        hash.settings(&encoder);
+        let mut splits = Vec::with_capacity(3);
+        for (split, count) in Split::ALL.into_iter().zip([self.train, self.val, self.test]) {
+            let pairs = self.pairs(&texts, split, count)?;
+            for pair in &pairs {
+                hash.bytes(split.name(), &key_of(&texts, pair));
+                hash.bytes("label", &pair.class.to_le_bytes());
+            }
+            splits.push(pairs);
+        }
+        let texts = Arc::new(texts);
+        let mut parts = splits
+            .into_iter()
+            .map(|pairs| -> Arc<dyn Dataset> { Arc::new(Part { texts: texts.clone(), pairs }) });
+        let [Some(train), Some(val), Some(test)] = [parts.next(), parts.next(), parts.next()]
+        else {
+            unreachable!("there are three splits");
+        };
+        let vocabulary = encoder.alphabet.symbols();
+        Ok(Task {
+            spec: TaskSpec {
+                name: name.to_owned(),
+                input: InputKind::Tokens { vocab: vocabulary.len() },
+                target: TargetKind::Class { labels: source.labels().map(str::to_owned).into() },
+                len: self.len,
+                pair: true,
+            },
+            train,
+            val,
+            test,
+            split_hash: hash.hex(),
+            vocabulary: Some(vocabulary),
+            encoder: Encoder::TextPairs(encoder),
+            notes,
+        })
+    }
+}
+
+impl RetrievalConfig {
+    fn store(&self, source: &Pairs, writer: &mut Writer, progress: &dyn Fn(&str)) -> Result<()> {
+        let mut builder = Builder::new(TextWriter::new(writer, self.level, self.len));
+        let mut skips = Skips::new(self.skip_bad);
+        match source {
+            Pairs::Papers(files) => papers::build(files, &mut builder, &mut skips, progress)?,
+            Pairs::Films { pairs, reviews } => {
+                films::build(pairs, reviews, &mut builder, &mut skips, progress)?;
+            }
+        }
+        builder.finish(skips.note())
+    }
+
+    /// The first `count` pairs of a split by content; 0 = all.
+    fn pairs(&self, texts: &Texts, split: Split, count: usize) -> Result<Vec<Pair>> {
+        let pairs = builder::pairs(texts, split)?;
+        let keys: Vec<[u8; 64]> = pairs.iter().map(|pair| key_of(texts, pair)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let classes: Vec<u32> = pairs.iter().map(|pair| pair.class).collect();
+        let mut order = balanced_order(self.split_seed, &keys, &classes);
+        subset::limit(split.name(), count, &mut order)?;
+        Ok(order.into_iter().map(|i| pairs[i as usize]).collect())
+    }
+}
+
+/// What a pair contains: the digests of both texts.
+fn key_of(texts: &Texts, pair: &Pair) -> [u8; 64] {
+    let mut key = [0; 64];
+    key[..32].copy_from_slice(texts.digest(pair.first as usize));
+    key[32..].copy_from_slice(texts.digest(pair.second as usize));
+    key
+}
+
+/// The class of a label, which is 0 or 1, written as a whole or a decimal number.
+fn class(label: &[u8]) -> std::result::Result<u32, String> {
+    let text = String::from_utf8_lossy(&label[..label.len().min(40)]);
+    match text.trim().parse::<f64>() {
+        Ok(0.0) => Ok(0),
+        Ok(1.0) => Ok(1),
+        _ => Err(format!("expected a label 0.0 or 1.0, found {text:?}")),
+    }
+}
+
+/// A split: pairs of texts.
+struct Part {
+    texts: Arc<Texts>,
+    pairs: Vec<Pair>,
+}
+
+impl Dataset for Part {
+    fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        let Pair { class, first, second } = self.pairs[i];
+        let [first, second] = [first, second].map(|document| self.texts.tokens(document as usize));
+        Ok(Example { input: first?, second: Some(second?), target: Target::Class(class) })
+    }
+}

@@ -1,0 +1,33 @@
+//! New pairs: the last two columns of a table, or texts that are taken two by two.
+
+use std::path::Path;
+
+use crate::characters::{TextEncoder, rows};
+use crate::{Error, Input, Result, io, text};
+
+/// Columns of the training data: label, two ids, two texts.
+const MOST: usize = 5;
+
+/// Reads the texts of a file, the partners of a pair one after the other. Each row of a table is a pair: its last two
+/// columns, named `file.tsv:3:4` and `file.tsv:3:5` by line and column. Other files are read as the task `text` does.
+pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, Input)>> {
+    if !matches!(io::extension(path).as_str(), "tsv" | "tab" | "csv") {
+        return text::read(encoder, path);
+    }
+    let ids = encoder.ids();
+    let file = io::file_name(path);
+    let mut found = Vec::new();
+    rows::for_each_row(path, MOST + 1, &mut |line, cells| {
+        if !(2..=MOST).contains(&cells.len()) {
+            let what = "expected two texts, alone or after label, id and id";
+            return Err(Error::line(path, line, what));
+        }
+        for (column, cell) in cells.iter().enumerate().skip(cells.len() - 2) {
+            let fault = |what: &str| Error::cell(path, line, column + 1, what);
+            let input = encoder.encode(&ids, cell).map_err(fault)?;
+            found.push((format!("{file}:{line}:{}", column + 1), input));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
