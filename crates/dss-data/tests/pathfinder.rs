@@ -430,7 +430,7 @@ fn faults_are_named_or_skipped() {
         assert_eq!(count, if i == 7 { 60 } else { 59 });
         let notes = task.notes.join("; ");
         assert!(notes.contains("1 faulty entry skipped") && notes.contains(part), "{notes}");
-        let unlisted = notes.contains("1 pictures left out: no row of the metadata names them");
+        let unlisted = notes.contains("no row of the metadata names them: 1");
         assert_eq!(unlisted, (4..7).contains(&i), "{notes}");
     }
 }

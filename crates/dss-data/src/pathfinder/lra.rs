@@ -165,7 +165,9 @@ pub(super) fn read(
         skips.check::<()>(Err(Error::content(&file, "listed in the metadata, but not there")))?;
     }
     if unlisted > 0 {
-        out.note(format!("{unlisted} pictures left out: no row of the metadata names them"));
+        out.note(format!(
+            "pictures left out because no row of the metadata names them: {unlisted}"
+        ));
     }
     Ok(true)
 }

@@ -94,11 +94,14 @@ impl TaskSource for PathfinderConfig {
             "size",
             "side of the images: 32, 64, 128 or 256; 0 = that of the task (pathfinder 32, path-x 128)",
         ),
-        ("contour", "segments of the two long paths: 6 (easy), 9 or 14 (hard)"),
+        (
+            "contour",
+            "segments of the two long paths: 6 (easy), 9 or 14 (hard); with dir, which set to read",
+        ),
         ("seed", "seed of the generator"),
         (
             "dir",
-            "folder or tar archive of the LRA release, or folder with two idx files; empty = generate",
+            "folder or tar archive of the LRA release, or folder with a pair of idx files; empty = generate",
         ),
         (
             "split_seed",

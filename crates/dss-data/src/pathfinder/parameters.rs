@@ -22,7 +22,7 @@ pub(crate) struct Parameters {
     pub(crate) radius: f64,
     /// How straight paths are: turns beyond 90°/continuity are never taken.
     pub(crate) continuity: f64,
-    /// Number of distractors that are tried.
+    /// Number of distractors that are tried, whatever the length of the paths.
     pub(crate) distractors: usize,
     /// Brightness of the two target paths.
     pub(crate) target_contrast: f64,
