@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use dss_data::catalogue::{Entry, Form, entry};
+use dss_data::catalogue::{Entry, Form, State, entry, list};
 use dss_data::make::{Make, is_made, make};
 use dss_data::{Error, TaskConfig};
+
+mod common;
 
 /// Keeps the cache of the tests apart from the user's.
 fn cache() {
@@ -90,6 +92,18 @@ fn generated_tasks_need_no_files() {
         let config = with(task, serde_json::json!({"train": 2, "val": 2, "test": 2}));
         assert_eq!(config.load(None, &|_| {}).unwrap().train.len(), 2, "{task}");
     }
+}
+
+#[test]
+fn the_real_data_are_found() {
+    let folders = ["mnist", "imdb", "retrieval_imdb_pairs", "cifar10", "speech_commands10"];
+    let Some(dirs) = folders.map(common::data).into_iter().collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let list = list(dirs[0].parent());
+    assert!(list.iter().all(|status| status.state != State::Missing), "{list:?}");
+    let files: Vec<_> = list.iter().flat_map(|status| &status.files).collect();
+    assert!(dirs.iter().all(|dir| files.iter().any(|file| file.starts_with(dir))), "{files:?}");
 }
 
 /// What is made as files is what is generated without any.

@@ -10,6 +10,7 @@ use std::path::Path;
 pub(crate) use self::presence::given;
 pub use self::presence::{Found, Presence};
 pub use self::status::{Get, State, Status, list};
+#[cfg(feature = "download")]
 pub(crate) use self::sums::sha256;
 pub use self::sums::{Verdict, judge};
 
