@@ -2,6 +2,7 @@
 
 use crate::real::Real;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 const LINE: usize = 64;
@@ -56,6 +57,20 @@ impl<T: Real> Lines<T> {
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Real> Deref for Lines<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
+impl<T: Real> DerefMut for Lines<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.as_mut_slice()
     }
 }
 

@@ -208,13 +208,14 @@ fn equals_its_definition_and_its_finite_differences() {
     }
 }
 
-/// Sizes with several groups of samples, several chunks of rows and whole cache lines.
+/// Sizes with several groups of samples, several chunks of rows, whole cache lines and several panels of the weight.
 #[test]
 fn groups_and_chunks_fit_together() {
     for (b, l, h, prenorm, norm) in [
         (2, 300, 16, false, "batch"),
         (3, 130, 20, true, "batch counted"),
         (2, 140, 9, true, "layer"),
+        (2, 20, 70, false, "layer"),
     ] {
         let config = BlockConfig { l, h, prenorm, glu: h == 9, bidirectional: false };
         let mut case = Case::new(b, config, l, norm);

@@ -99,7 +99,9 @@ fn block(threads: usize, b: usize, h: usize, l: usize, prenorm: bool) -> Vec<u32
 
 #[test]
 fn do_not_change_a_bit_of_a_block() {
-    for (b, h, l, prenorm) in [(3, 40, 300, false), (70, 3, 100, true), (2, 17, 3000, true)] {
+    for (b, h, l, prenorm) in
+        [(3, 40, 300, false), (70, 3, 100, true), (2, 17, 3000, true), (2, 150, 700, false)]
+    {
         let one = block(1, b, h, l, prenorm);
         for threads in [2, 3, 7] {
             assert!(block(threads, b, h, l, prenorm) == one, "{threads} threads, {:?}", (b, h, l));

@@ -3,11 +3,13 @@
 use super::forward::{layer_input, mask_of};
 use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows, sum_slots};
 use super::share::{SLOTS, row_chunks};
+use super::weight::{self, Gather};
 use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
-use crate::product::Product;
+use crate::product::{Product, panel};
 use crate::real::Real;
+use std::ops::Range;
 
 /// Gradients of a block's parameters, in the shapes of [`BlockParams`].
 #[derive(Debug, Clone)]
@@ -28,8 +30,6 @@ pub struct BlockGrads<T> {
 
 /// Sums over the rows of each slot.
 struct Sums<T> {
-    /// `[SLOTS, O, H]` in rows of whole cache lines.
-    weight: Vec<T>,
     /// `[SLOTS, O]`
     bias: Vec<T>,
     /// `[SLOTS, H]`
@@ -53,12 +53,15 @@ impl<T: Real> Block<T> {
         check_len(op, "dy", "that of x", x.len(), dy.len())?;
         check_len(op, "dx", "that of x", x.len(), dx.len())?;
         self.load(op, x, p)?;
-        let BlockConfig { l, h, prenorm, .. } = self.config;
-        let (o, width, out_width) =
-            (self.config.outputs(), wide::<T>(h), wide::<T>(self.config.outputs()));
+        let BlockConfig { l, h, prenorm, glu, .. } = self.config;
+        let (o, out_width) = (self.config.outputs(), wide::<T>(self.config.outputs()));
+        weight::store(p.out_weight, h, &mut self.weight);
+        if glu {
+            weight::store_transposed(p.out_weight, h, &mut self.weight_t);
+        }
+        self.weight_grad.clear();
         let layer = matches!(p.norm.norm, Norm::Layer);
         let mut sums = Sums {
-            weight: vec![T::ZERO; SLOTS * o * width],
             bias: vec![T::ZERO; SLOTS * out_width],
             d: vec![T::ZERO; SLOTS * h],
             norm: ChannelSums::new(h),
@@ -96,7 +99,14 @@ impl<T: Real> Block<T> {
             let v = &v[at.clone()];
             let s = s.as_ref().map(|s| &s[at]);
             let dv = &mut self.v.as_mut_slice()[inside];
-            pass.before_conv([u, v, dy], s, dx, dv, &mut sums, &mut self.scratch);
+            let (total, together) = (x.len() / h, self.weight_grad.rows);
+            for start in (0..total).step_by(together) {
+                let some = start..total.min(start + together);
+                let gather = self.weight_grad.gather(some.clone());
+                let scratch = &mut self.scratch[..];
+                pass.before_conv(&some, [u, v, dy], s, dx, dv, &mut sums, &gather, scratch);
+                self.weight_grad.add(some.len());
+            }
             let (dv, du) = (&self.v.as_slice()[inside], &mut self.du.as_mut_slice()[inside]);
             self.conv.adjoint_samples(u, dv, du, group == 0);
             pass.after_conv(x, dy, du, dv, dx, &mut sums);
@@ -110,14 +120,12 @@ impl<T: Real> Block<T> {
 
         let mut k = vec![T::ZERO; p.k.len()];
         self.conv.kernel_gradient(&mut k);
-        let weight = sum_slots(&sums.weight, o * width);
-        let weight = weight.chunks_exact(width).flat_map(|row| &row[..h]);
         let round = |x: &[f64]| x.iter().map(|&x| T::rounded(x)).collect::<Vec<_>>();
         let (sum, product) = sums.norm.finish(h);
         Ok(BlockGrads {
             k,
             d: round(&sum_slots(&sums.d, h)),
-            out_weight: weight.map(|&w| T::rounded(w)).collect(),
+            out_weight: self.weight_grad.finish(),
             out_bias: round(&sum_slots(&sums.bias, out_width)[..o]),
             gamma: round(&product),
             beta: round(&sum),
@@ -136,17 +144,13 @@ fn finish_batch_norm<T: Real>(
 ) {
     let h = p.d.len();
     let dx = Disjoint::new(dx);
-    let mut scratch = vec![vec![]; par::workers()];
-    par::for_each(&mut scratch, SLOTS, |du: &mut Vec<T>, slot| {
+    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
         for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
             let at = range.start * h..range.end * h;
             // SAFETY: the shares do not overlap.
             let dx = unsafe { dx.part(at.start, at.len()) };
-            du.clear();
-            du.extend_from_slice(dx);
             let counted = counted_rows(p.norm.counted(), &range, l);
-            coefficients.apply(du, &x[at.clone()], dx, counted);
-            rows::add(dx, &dy[at]);
+            coefficients.apply_residual(&dy[at.clone()], &x[at], dx, counted);
         }
     });
 }
@@ -164,14 +168,17 @@ struct RowPass<'a, T: Real> {
 }
 
 impl<T: Real> RowPass<'_, T> {
-    /// From dy to dv, the gradient of v; a post-norm block's dx gets the gradient of s.
+    /// From dy to dv, the gradient of v, for the rows `some` of the group; a post-norm block's dx gets the gradient of s.
+    #[allow(clippy::too_many_arguments)]
     fn before_conv(
         &self,
+        some: &Range<usize>,
         [u, v, dy]: [&[T]; 3],
         s: Option<&[T]>,
         dx: &mut [T],
         dv: &mut [T],
         sums: &mut Sums<T>,
+        gather: &Gather<'_, T>,
         scratch: &mut [Scratch<T>],
     ) {
         let BlockConfig { l, h, prenorm, glu, .. } = self.config;
@@ -179,23 +186,22 @@ impl<T: Real> RowPass<'_, T> {
         let (width, out_width) = (wide::<T>(h), wide::<T>(o));
         let dx = Disjoint::new(dx);
         let dv = Disjoint::new(dv);
-        let weight_sums = Disjoint::new(&mut sums.weight);
         let bias_sums = Disjoint::new(&mut sums.bias);
         let d_sums = Disjoint::new(&mut sums.d);
         let beta_sums = Disjoint::new(&mut sums.norm.sum);
         let gamma_sums = Disjoint::new(&mut sums.norm.product);
         par::for_each(scratch, SLOTS, |scratch, slot| {
             // SAFETY: there is one item per slot.
-            let (weight_sum, bias_sum, d_sum, beta_sum, gamma_sum) = unsafe {
+            let (bias_sum, d_sum, beta_sum, gamma_sum) = unsafe {
                 (
-                    weight_sums.part(slot * o * width, o * width),
                     bias_sums.part(slot * out_width, out_width),
                     d_sums.part(slot * h, h),
                     beta_sums.part(slot * h, h),
                     gamma_sums.part(slot * h, h),
                 )
             };
-            for range in row_chunks(share(u.len() / h, SLOTS, slot), l) {
+            let share = share(some.len(), SLOTS, slot);
+            for range in row_chunks(some.start + share.start..some.start + share.end, l) {
                 let at = range.start * h..range.end * h;
                 let count = range.len();
                 let all = self.first_sample * l + range.start..self.first_sample * l + range.end;
@@ -223,24 +229,24 @@ impl<T: Real> RowPass<'_, T> {
                     dy
                 };
                 let Scratch { g, slope, dg, z, dz, .. } = scratch;
+                let (g, dz) = (&mut g[..count * width], &mut dz[..count * out_width]);
                 let mask = mask_of(self.p, 0, sample, h);
                 rows::gelu_with_slope(&v[at.clone()], h, mask, g, slope, width);
-                let dz = &mut dz[..count * out_width];
                 rows::masked(ds, h, mask_of(self.p, 1, sample, h), dz, out_width);
+                let panel = panel::<T>();
                 if glu {
                     let size = [count, out_width, h];
                     let (a, b) = (&*g, self.weight_t);
-                    Product { size, a, a_strides: [width, 1], b, c: z, add: false }.run();
+                    Product { size, a, a_strides: [width, 1], b, panel, c: z, add: false }.run();
                     let z = &z[..count * out_width];
                     rows::gate_backward(z, dz, out_width, self.p.out_bias);
                 }
                 rows::column_sums(dz, out_width, bias_sum);
-                let size = [o, width, count];
-                let (a, b, c) = (&*dz, &*g, weight_sum as &mut [T]);
-                Product { size, a, a_strides: [1, out_width], b, c, add: true }.run();
+                // SAFETY: the shares of rows do not overlap.
+                unsafe { gather.put(range.start, dz, out_width, g, width) };
                 let size = [count, width, o];
-                let (b, c) = (self.weight, &mut dg[..]);
-                Product { size, a, a_strides: [out_width, 1], b, c, add: false }.run();
+                let (a, b) = (&*dz, self.weight);
+                Product { size, a, a_strides: [out_width, 1], b, panel, c: dg, add: false }.run();
                 // SAFETY: the shares of rows do not overlap.
                 let dv = unsafe { dv.part(at.start, at.len()) };
                 let dg = &dg[..count * width];
@@ -282,12 +288,12 @@ impl<T: Real> RowPass<'_, T> {
                     rows::add_both(&mut dx[..end], &du[..end], d, &dv[..end]);
                     continue;
                 }
-                rows::add_skip(du, d, dv);
-                du[true_rows * h..].fill(T::ZERO);
                 let gamma = self.p.norm.gamma;
                 let NormStats { mean, rstd, .. } = self.stats;
                 match self.p.norm.norm {
                     Norm::Layer => {
+                        rows::add_skip(du, d, dv);
+                        du[true_rows * h..].fill(T::ZERO);
                         let (mean, rstd) = (&mean[all.clone()], &rstd[all]);
                         rows::layer_norm_backward(
                             du, x, gamma, mean, rstd, dx, beta_sum, gamma_sum,
@@ -295,8 +301,9 @@ impl<T: Real> RowPass<'_, T> {
                         rows::add(dx, dy);
                     }
                     _ => {
-                        rows::norm_sums(du, x, mean, rstd, beta_sum, gamma_sum);
-                        dx.copy_from_slice(du);
+                        rows::with_skip(dx, du, d, dv);
+                        dx[true_rows * h..].fill(T::ZERO);
+                        rows::norm_sums(dx, x, mean, rstd, beta_sum, gamma_sum);
                     }
                 }
             }

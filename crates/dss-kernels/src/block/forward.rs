@@ -3,10 +3,10 @@
 use super::moments::{BatchMoments, Moments};
 use super::norm::{Apply, Norm, NormStats, counted_rows, normalise};
 use super::share::{SLOTS, row_chunks};
-use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, wide};
+use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, weight, wide};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
-use crate::product::Product;
+use crate::product::{Product, panel};
 use crate::real::Real;
 
 impl<T: Real> Block<T> {
@@ -23,6 +23,7 @@ impl<T: Real> Block<T> {
         let op = "Block::forward";
         check_len(op, "y", "that of x", x.len(), y.len())?;
         self.load(op, x, p)?;
+        weight::store_transposed(p.out_weight, self.config.h, &mut self.weight_t);
         let BlockConfig { l, h, prenorm, .. } = self.config;
         let batch_post = !prenorm && matches!(p.norm.norm, Norm::BatchTrain { .. });
         let mut v_kept = keep.then(|| self.buffers.take(x.len()));
@@ -166,6 +167,7 @@ impl<T: Real> RowPass<'_, T> {
             a: g,
             a_strides: [width, 1],
             b: self.weight_t,
+            panel: panel::<T>(),
             c: z,
             add: false,
         }

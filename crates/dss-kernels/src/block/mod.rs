@@ -15,6 +15,7 @@ mod norm_alone;
 mod pool;
 mod rows;
 mod share;
+mod weight;
 
 use crate::conv::Conv;
 use crate::error::{Error, Result, check_len};
@@ -23,6 +24,7 @@ use crate::par;
 use crate::real::Real;
 use share::CHUNK;
 use std::sync::Arc;
+use weight::WeightGrad;
 
 pub use backward::BlockGrads;
 pub use buffers::{Buffer, Buffers};
@@ -34,8 +36,8 @@ pub use pool::{Pool, pool_backward, pool_forward};
 /// Elements of activations that go through a block together: about what two cores hold in their caches.
 const GROUP: usize = 1 << 19;
 
-/// But at least so many rows: each slot adds to its H×H sums of weight gradients once per group.
-const GROUP_ROWS: usize = 4096;
+/// But at least so many rows: they all go through the whole weight.
+const GROUP_ROWS: usize = 512;
 
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,16 +96,16 @@ impl<T: Real> std::fmt::Debug for Saved<T> {
 }
 
 /// Buffers of one worker.
-struct Scratch<T> {
+struct Scratch<T: Real> {
     /// `[CHUNK, H]`, rows widened to whole cache lines.
-    g: Vec<T>,
-    slope: Vec<T>,
-    dg: Vec<T>,
+    g: Lines<T>,
+    slope: Lines<T>,
+    dg: Lines<T>,
     /// `[CHUNK, O]`, likewise.
-    z: Vec<T>,
-    dz: Vec<T>,
+    z: Lines<T>,
+    dz: Lines<T>,
     /// `[CHUNK, H]`
-    s: Vec<T>,
+    s: Lines<T>,
     /// `[H]` each.
     mean: Vec<T>,
     deviation: Vec<T>,
@@ -141,9 +143,10 @@ pub struct Block<T: Real> {
     v: Lines<T>,
     du: Lines<T>,
     scratch: Vec<Scratch<T>>,
-    /// Out's weight, transposed `[H, O]` and as it is `[O, H]`, with rows of whole cache lines.
-    weight_t: Vec<T>,
-    weight: Vec<T>,
+    /// Out's weight, transposed `[H, O]` and as it is `[O, H]`, with rows of whole cache lines, in panels.
+    weight_t: Lines<T>,
+    weight: Lines<T>,
+    weight_grad: WeightGrad<T>,
     /// For what is kept between forward and backward.
     buffers: Arc<Buffers<T>>,
 }
@@ -159,14 +162,16 @@ impl<T: Real> Block<T> {
         let BlockConfig { l, h, .. } = config;
         let group = (GROUP / l.saturating_mul(h).max(1)).max(GROUP_ROWS / l.max(1)).max(1);
         let conv = Conv::new(group, l, h)?;
-        let (width, out_width) = (wide::<T>(h), wide::<T>(config.outputs()));
+        let o = config.outputs();
+        let (width, out_width) = (wide::<T>(h), wide::<T>(o));
+        let matrix = |rows: usize, width: usize| Lines::new(rows * width / T::LINE);
         let scratch = (0..par::workers()).map(|_| Scratch {
-            g: vec![T::ZERO; CHUNK * width],
-            slope: vec![T::ZERO; CHUNK * width],
-            dg: vec![T::ZERO; CHUNK * width],
-            z: vec![T::ZERO; CHUNK * out_width],
-            dz: vec![T::ZERO; CHUNK * out_width],
-            s: vec![T::ZERO; CHUNK * h],
+            g: matrix(CHUNK, width),
+            slope: matrix(CHUNK, width),
+            dg: matrix(CHUNK, width),
+            z: matrix(CHUNK, out_width),
+            dz: matrix(CHUNK, out_width),
+            s: matrix(CHUNK, width),
             mean: vec![T::ZERO; h],
             deviation: vec![T::ZERO; h],
         });
@@ -179,8 +184,9 @@ impl<T: Real> Block<T> {
             v: Lines::new(lines),
             du: Lines::new(lines),
             scratch: scratch.collect(),
-            weight_t: vec![T::ZERO; h * out_width],
-            weight: vec![T::ZERO; config.outputs() * width],
+            weight_t: matrix(h, out_width),
+            weight: matrix(o, width),
+            weight_grad: WeightGrad::new(o, h, group * l),
             buffers,
         })
     }
@@ -219,13 +225,6 @@ impl<T: Real> Block<T> {
             self.conv.set_kernel_bidirectional(p.k)?;
         } else {
             self.conv.set_kernel(p.k)?;
-        }
-        let (width, out_width) = (wide::<T>(h), wide::<T>(o));
-        for (j, row) in p.out_weight.chunks_exact(h).enumerate() {
-            self.weight[j * width..][..h].copy_from_slice(row);
-            for (i, &w) in row.iter().enumerate() {
-                self.weight_t[i * out_width + j] = w;
-            }
         }
         Ok(b)
     }

@@ -187,6 +187,19 @@ simd! {
 }
 
 simd! {
+    /// out = du + D·dv. All `[rows, H]`.
+    fn with_skip<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) |_| {
+        let h = d.len();
+        let rows = out.chunks_exact_mut(h).zip(du.chunks_exact(h)).zip(dv.chunks_exact(h));
+        for ((out, du), dv) in rows {
+            for (((out, &du), &d), &dv) in out.iter_mut().zip(du).zip(d).zip(dv) {
+                *out = du + d * dv;
+            }
+        }
+    }
+}
+
+simd! {
     /// out += du + D·dv. All `[rows, H]`.
     fn add_both<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) |_| {
         let h = d.len();
@@ -261,6 +274,21 @@ simd! {
             let channels = mean.iter().zip(a).zip(b.iter().zip(c));
             for (((&dy, &x), dx), ((&mean, &a), (&b, &c))) in dy.iter().zip(x).zip(dx).zip(channels) {
                 *dx = a * dy + (b * (x - mean) + c);
+            }
+        }
+    }
+}
+
+simd! {
+    /// dx = dy + a·dx + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
+    fn batch_norm_backward_residual<T>(
+        dy: &'a [T], x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
+    ) |_| {
+        let h = a.len();
+        for ((dy, x), dx) in dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h)) {
+            let channels = mean.iter().zip(a).zip(b.iter().zip(c));
+            for (((&dy, &x), dx), ((&mean, &a), (&b, &c))) in dy.iter().zip(x).zip(dx).zip(channels) {
+                *dx = dy + (a * *dx + (b * (x - mean) + c));
             }
         }
     }

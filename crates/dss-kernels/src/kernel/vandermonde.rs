@@ -107,7 +107,8 @@ impl<T: Real> Scratch<T> {
         let k = if whole { &mut *out } else { &mut self.k[..] };
         // K [A × m] = P [A × 2N] · V₁ᵀ [2N × m]
         let (p, v1_t) = (&self.p[..a * w], &self.v1_t[..2 * n * m]);
-        Product { size: [a, m, 2 * n], a: p, a_strides: [w, 1], b: v1_t, c: k, add: false }.run();
+        let size = [a, m, 2 * n];
+        Product { size, a: p, a_strides: [w, 1], b: v1_t, panel: m, c: k, add: false }.run();
         if !whole {
             out.copy_from_slice(&self.k[..len]);
         }
@@ -135,8 +136,8 @@ impl<T: Real> Scratch<T> {
         }
         let [g0, g1] = &mut self.g;
         let size = [a, w, m];
-        Product { size, a: dk, a_strides: [m, 1], b: v1, c: g0, add: false }.run();
-        Product { size, a: dk, a_strides: [m, 1], b: bv1, c: g1, add: false }.run();
+        Product { size, a: dk, a_strides: [m, 1], b: v1, panel: w, c: g0, add: false }.run();
+        Product { size, a: dk, a_strides: [m, 1], b: bv1, panel: w, c: g1, add: false }.run();
         let sums = &mut self.power[..4 * n];
         dispatch(Reduce { v2, g0, g1, m, sums });
         for i in 0..n {
