@@ -56,7 +56,7 @@ impl TaskSource for MnistConfig {
     }
 
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
-        let files = self.find(data_dir)?;
+        let files = self.find(name, data_dir)?;
         progress(&format!("MNIST: reading {}", files[0].parent().unwrap_or(&files[0]).display()));
         let learn = Images::read(&files[0], &files[1])?;
         let exam = Images::read(&files[2], &files[3])?;
@@ -119,7 +119,7 @@ impl TaskSource for MnistConfig {
 
 impl MnistConfig {
     /// Training images and labels, test images and labels.
-    fn find(&self, data_dir: Option<&Path>) -> Result<[PathBuf; 4]> {
+    fn find(&self, name: &str, data_dir: Option<&Path>) -> Result<[PathBuf; 4]> {
         const FILES: [[&str; 2]; 4] = [
             ["train-images-idx3-ubyte", "train-images.idx3-ubyte"],
             ["train-labels-idx1-ubyte", "train-labels.idx1-ubyte"],
@@ -142,8 +142,10 @@ impl MnistConfig {
                 FILES.map(|names| names[0]).join(", ")
             ),
             looked,
-            hint: "Put all four in one folder DIR and give --data DIR or --set task.dir=DIR."
-                .into(),
+            hint: format!(
+                "Fetch them with `dss data get {name} --data DIR`, or put all four in one folder DIR; then give \
+                 --data DIR or --set task.dir=DIR."
+            ),
         })
     }
 }

@@ -167,3 +167,54 @@ fn wrong_values_are_named_with_what_is_allowed() {
         assert!(parts.iter().all(|part| message.contains(part)), "{given}: {message}");
     }
 }
+
+/// The paper's table with its exceptions for DSS: depth, H, norm, pre-norm, dropout, learning rate, batch, epochs, weight
+/// decay, patience, learning rate of Δ_log, pooling.
+#[test]
+fn paper_presets_are_the_papers_rows() {
+    use dss::NormKind::{Batch, Layer};
+    use dss::config::Pool::{Last, Mean};
+    let rows = [
+        ("listops", (6, 128, Batch, false, 0.0), (0.01, 50, 50, 0.01, 5, 0.02), Mean),
+        ("text", (4, 128, Batch, true, 0.0), (0.01, 50, 40, 0.0, 10, 0.02), Last),
+        ("retrieval", (6, 256, Batch, true, 0.0), (0.002, 64, 25, 0.0, 20, 0.001), Mean),
+        ("image", (6, 512, Layer, false, 0.2), (0.004, 50, 200, 0.01, 10, 0.001), Mean),
+        ("pathfinder", (6, 256, Batch, true, 0.1), (0.004, 100, 200, 0.0, 13, 0.001), Last),
+        ("path-x", (6, 256, Batch, true, 0.0), (0.0005, 16, 35, 0.0, 40, 0.0001), Mean),
+        ("speech", (6, 128, Batch, true, 0.1), (0.01, 20, 200, 0.0, 20, 0.001), Mean),
+    ];
+    for (task, model, train, pool) in rows {
+        let Config { model: m, train: t, .. } =
+            Config::resolve(task, Some("paper"), &[], &[]).unwrap();
+        assert_eq!((m.layers, m.h, m.norm, m.prenorm, m.dropout), model, "{task}");
+        let found = (t.lr, t.batch, t.epochs, t.weight_decay, t.patience, t.lr_delta);
+        assert_eq!(found, train, "{task}");
+        assert_eq!((m.n, m.pool, t.lr_lambda, t.lr_w), (64, pool, 0.001, 0.001), "{task}");
+        let range = if task == "path-x" { (0.0001, 0.01) } else { (0.001, 0.1) };
+        assert_eq!((m.delta_min, m.delta_max), range, "{task}");
+        assert_eq!((t.schedule, t.plateau_factor), (Schedule::Plateau, 0.2), "{task}");
+    }
+    let authors = Config::resolve("image", Some("authors"), &[], &[]).unwrap();
+    assert_eq!(authors.model.norm, Batch);
+}
+
+#[test]
+fn every_value_tells_where_it_comes_from() {
+    let sets = [set("h=64")];
+    let (config, sources) = Config::resolve_sourced("listops", Some("paper"), &[], &sets).unwrap();
+    assert_eq!(sources.of("train.lr"), "paper's table");
+    assert_eq!(sources.of("train.lr_delta"), "paper's exception for DSS");
+    assert_eq!(sources.of("model.n"), "authors' code");
+    assert_eq!(sources.of("model.h"), "--set");
+    assert_eq!(sources.of("model.form"), "default");
+    let text = config.to_sourced_toml(&sources);
+    assert!(text.contains("[paper's table]") && text.contains("[default]"), "{text}");
+    assert_eq!(Config::from_toml(&text, "text").unwrap(), config);
+    let (_, laptop) = Config::resolve_sourced("listops", None, &[], &[]).unwrap();
+    assert_eq!(laptop.of("train.epochs"), "our choice");
+    for preset in PRESETS.iter().filter(|p| p.name == "paper") {
+        for line in preset.text.lines().filter(|line| line.contains('=')) {
+            assert!(line.contains("  # "), "{} {line}", preset.task);
+        }
+    }
+}
