@@ -214,3 +214,30 @@ fn settings_as_text() {
     let io = serde_json::to_string(&IO).unwrap();
     assert_eq!(serde_json::from_str::<Io>(&io).unwrap(), IO);
 }
+
+/// At half the rate a tap covers two of the old ones. Exp-no-scale has no integral over a tap: twice the first of them.
+#[test]
+fn a_model_runs_at_another_rate() {
+    for variant in [Variant::Softmax, Variant::Exp, Variant::ExpNoScale] {
+        let config = ModelConfig { variant, kernel_len: 20, ..small() };
+        let model = config.init(&IO, 3, &Device::flex()).unwrap();
+        let kernel = |model: &Model, l| values(&model.layers[1].mixer.kernel(l));
+        let full = kernel(&model, 30);
+        let half = model.clone().at_rate(2.0).unwrap();
+        assert_eq!((half.io().len, half.config().kernel_len), (15, 10));
+        let expected: Vec<f64> = full
+            .chunks(2)
+            .map(|two| match variant {
+                Variant::ExpNoScale => 2.0 * two[0],
+                _ => two[0] + two[1],
+            })
+            .collect();
+        assert_close(&format!("{variant:?}"), &kernel(&half, 15), &expected, 1e-5);
+        let back = half.at_rate(0.5).unwrap();
+        assert_close(&format!("{variant:?} and back"), &kernel(&back, 30), &full, 1e-5);
+    }
+    let model = small().init(&IO, 3, &Device::flex()).unwrap();
+    for wrong in [0.0, -1.0, f64::NAN, 1e9] {
+        assert!(model.clone().at_rate(wrong).unwrap_err().to_string().contains("0.001 to 1000"));
+    }
+}

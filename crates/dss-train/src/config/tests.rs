@@ -49,20 +49,6 @@ fn every_preset_resolves_and_survives_the_round_trip() {
     }
 }
 
-/// The row of ListOps in the paper's table of settings.
-#[test]
-fn listops_paper_is_the_papers_row() {
-    let c = resolve(&[]).unwrap();
-    assert_eq!((c.model.layers, c.model.h, c.model.n), (6, 128, 64));
-    assert_eq!(c.model.variant, dss::Variant::Softmax);
-    assert_eq!(
-        (c.model.norm, c.model.prenorm, c.model.dropout),
-        (dss::NormKind::Batch, false, 0.0)
-    );
-    assert_eq!((c.train.lr, c.train.weight_decay, c.train.lr_delta), (0.01, 0.01, 0.02));
-    assert_eq!((c.train.batch, c.train.epochs, c.train.patience), (50, 50, 5));
-}
-
 #[test]
 fn later_layers_win() {
     let first = TempFile::new("first.toml", "[model]\nh = 32\nn = 8\n[train]\nlr = 0.5\n");
