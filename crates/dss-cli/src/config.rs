@@ -23,10 +23,10 @@ pub fn show(s: Settings) -> Result<ExitCode, Failure> {
 pub fn list() -> Result<ExitCode, Failure> {
     let mut out = String::new();
     for task in TaskConfig::NAMES {
-        let _ = writeln!(out, "{task:<10}{}", TaskConfig::about(task).unwrap_or_default());
+        let _ = writeln!(out, "{task:<13}{}", TaskConfig::about(task).unwrap_or_default());
         for preset in presets_of(task) {
             let default = if preset.name == DEFAULT_PRESET { " (default)" } else { "" };
-            let _ = writeln!(out, "  {:<8}{}{default}", preset.name, preset.about());
+            let _ = writeln!(out, "  {:<11}{}{default}", preset.name, preset.about());
         }
     }
     output::bytes(out.as_bytes())?;

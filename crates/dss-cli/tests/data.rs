@@ -1,6 +1,7 @@
 //! `dss data`: what is there, fetching from a server of our own, making and checking.
 
 mod common;
+#[allow(dead_code)] // The tests of the crate itself use the rest.
 #[path = "../../dss-data/tests/server/mod.rs"]
 mod server;
 

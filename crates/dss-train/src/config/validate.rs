@@ -49,8 +49,10 @@ pub(super) fn validate(
     })
 }
 
-/// Where the first key that a complaint about `[model]` names was set.
+/// Where a key that a complaint about `[model]` names was set: on the command line, in a file, or in the preset, the
+/// first of these that is true of one of its keys.
 fn model_place<'a>(what: &str, places: &'a BTreeMap<String, String>) -> Option<&'a String> {
-    let mut words = what.split(|c: char| !c.is_alphanumeric() && c != '_');
-    words.find_map(|word| places.get(&format!("model.{word}")))
+    let words = what.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let found = words.filter_map(|word| places.get(&format!("model.{word}")));
+    found.min_by_key(|place| (!place.starts_with("--set"), place.starts_with("preset ")))
 }
