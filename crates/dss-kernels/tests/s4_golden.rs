@@ -93,8 +93,11 @@ fn length_correction() {
         let config = config(&golden);
         let mut owned = Owned::golden(&golden);
         let pairs = config.pairs();
-        let expected: Vec<f64> =
-            golden.get("dC").chunks_exact(4 * pairs).flat_map(|row| row[..2 * pairs].to_vec()).collect();
+        let expected: Vec<f64> = golden
+            .get("dC")
+            .chunks_exact(4 * pairs)
+            .flat_map(|row| row[..2 * pairs].to_vec())
+            .collect();
         let c = uncorrect_length(&config, &owned.params()).unwrap();
         let e = error(&c, &expected);
         println!("{file} C: {e:.1e}");

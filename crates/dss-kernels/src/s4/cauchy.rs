@@ -12,97 +12,81 @@
 //! Backward, with Ĝ the gradients of U and V, the gradients of p and s are the product g·Ĝᵀ, those of g the product
 //! X = (p, s)ᵀ·Ĝ, and T = −conj(g²)·X, the gradient of 1/g, leads on to w.
 
+use super::rows::{BLOCK, Row, Rows};
 use crate::complex::C64;
 use crate::product::Product;
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
 
-/// Frequencies that are worked on at a time.
-pub(crate) const BLOCK: usize = 32;
-
-/// Real and imaginary parts over the frequencies of a block.
-pub(crate) type Row = [[f64; BLOCK]; 2];
-
-/// All zero.
-pub(crate) const ZERO_ROW: Row = [[0.0; BLOCK]; 2];
+/// A sum over frequencies, by lanes: adding them up once is cheaper than after every block.
+type Lanes = [f64; 8];
 
 /// Tables of one block, and what the backward sums up over the blocks.
 pub(crate) struct Cauchy {
+    modes: usize,
+    rows: usize,
     /// `[modes]`: g.
-    g: Vec<Row>,
+    g: Rows,
     /// `[modes]`: X.
-    x: Vec<Row>,
-    /// `[2·BLOCK, width]`: Ĝᵀ, the rows padded to whole cache lines.
-    transposed: Vec<f64>,
-    width: usize,
-    /// `[modes, width]`: the gradients of p and s.
-    coefficients: Vec<f64>,
+    x: Rows,
+    /// `[modes, rows]`: the gradients of p and s.
+    coefficients: Vec<Lanes>,
     /// `[modes]`: Σ Re T and Σ y·Im T.
-    denominators: Vec<[f64; 2]>,
+    denominators: Vec<[Lanes; 2]>,
 }
 
 impl Cauchy {
+    /// For sums `[rows]`; the rows come in fours.
     pub(crate) fn new(modes: usize, rows: usize) -> Self {
-        let width = rows.next_multiple_of(f64::LINE);
+        assert!(rows.is_multiple_of(4));
         Self {
-            g: vec![ZERO_ROW; modes],
-            x: vec![ZERO_ROW; modes],
-            transposed: vec![0.0; 2 * BLOCK * width],
-            width,
-            coefficients: vec![0.0; modes * width],
-            denominators: vec![[0.0; 2]; modes],
+            modes,
+            rows,
+            g: Rows::new(modes),
+            x: Rows::new(modes),
+            coefficients: vec![[0.0; 8]; modes * rows],
+            denominators: vec![[[0.0; 8]; 2]; modes],
         }
     }
 
     /// Makes g for poles w at the points iy.
     pub(crate) fn set(&mut self, w: &[C64], y: &[f64; BLOCK]) {
-        dispatch(Table { w, y, g: &mut self.g });
+        dispatch(Table { w, y, g: self.g.get_mut() });
     }
 
     /// sums `[rows]` = coefficients `[rows, modes]` · g
-    pub(crate) fn sums(&self, coefficients: &[f64], sums: &mut [Row]) {
-        let modes = self.g.len();
-        let size = [sums.len(), 2 * BLOCK, modes];
-        let b = self.g.as_flattened().as_flattened();
-        let c = sums.as_flattened_mut().as_flattened_mut();
-        Product { size, a: coefficients, a_strides: [modes, 1], b, c, add: false }.run();
+    pub(crate) fn sums(&self, coefficients: &[f64], sums: &mut Rows) {
+        let size = [self.rows, 2 * BLOCK, self.modes];
+        let (b, c) = (self.g.flat(), sums.flat_mut());
+        Product { size, a: coefficients, a_strides: [self.modes, 1], b, c, add: false }.run();
     }
 
     /// Begins a backward pass.
     pub(crate) fn clear(&mut self) {
-        self.coefficients.fill(0.0);
-        self.denominators.fill([0.0; 2]);
+        self.coefficients.fill([0.0; 8]);
+        self.denominators.fill([[0.0; 8]; 2]);
     }
 
     /// Adds the block that was set, given Ĝ `[rows]`.
-    pub(crate) fn add(&mut self, coefficients: &[f64], g_sums: &[Row], y: &[f64; BLOCK]) {
-        let (modes, rows) = (self.g.len(), g_sums.len());
-        let cotangent = g_sums.as_flattened().as_flattened();
-        let x = self.x.as_flattened_mut().as_flattened_mut();
+    pub(crate) fn add(&mut self, coefficients: &[f64], g_sums: &Rows, y: &[f64; BLOCK]) {
+        let Self { modes, rows, g, x, .. } = self;
         // X [modes × 2·BLOCK] = (p, s)ᵀ [modes × rows] · Ĝ [rows × 2·BLOCK]
-        let (a, size) = (coefficients, [modes, 2 * BLOCK, rows]);
-        Product { size, a, a_strides: [1, modes], b: cotangent, c: x, add: false }.run();
-        for (row, values) in cotangent.chunks_exact(2 * BLOCK).enumerate() {
-            for (to, &value) in self.transposed[row..].iter_mut().step_by(self.width).zip(values) {
-                *to = value;
-            }
-        }
-        // [modes × width] += g [modes × 2·BLOCK] · Ĝᵀ [2·BLOCK × width]
-        let (a, b, c) =
-            (self.g.as_flattened().as_flattened(), &self.transposed, &mut self.coefficients);
-        let size = [modes, self.width, 2 * BLOCK];
-        Product { size, a, a_strides: [2 * BLOCK, 1], b, c, add: true }.run();
-        dispatch(Denominators { g: &self.g, x: &self.x, y, sums: &mut self.denominators });
+        let size = [*modes, 2 * BLOCK, *rows];
+        let (a, b, c) = (coefficients, g_sums.flat(), x.flat_mut());
+        Product { size, a, a_strides: [1, *modes], b, c, add: false }.run();
+        let sums = &mut self.coefficients;
+        dispatch(Gram { modes: *modes, rows: *rows, g: g.flat(), cotangent: g_sums.flat(), sums });
+        dispatch(Denominators { g: g.get(), x: x.get(), y, sums: &mut self.denominators });
     }
 
     /// The gradients of p (row 2r) and s (row 2r + 1) of a mode.
     pub(crate) fn coefficient(&self, mode: usize, row: usize) -> f64 {
-        self.coefficients[mode * self.width + row]
+        self.coefficients[mode * self.rows + row].iter().sum()
     }
 
     /// The gradient of w by way of g: 1/g = |w|² − y² − 2iy·Re w.
     pub(crate) fn pole(&self, mode: usize, w: C64) -> C64 {
-        let [t, yt] = self.denominators[mode];
+        let [t, yt] = self.denominators[mode].map(|lanes| lanes.iter().sum::<f64>());
         C64::new(2.0 * (w.re * t - yt), 2.0 * w.im * t)
     }
 }
@@ -182,12 +166,111 @@ impl<S: Simd> Pole<S> {
     }
 }
 
+/// sums `[modes, rows]` += g·Ĝᵀ
+struct Gram<'a> {
+    modes: usize,
+    rows: usize,
+    g: &'a [f64],
+    cotangent: &'a [f64],
+    sums: &'a mut [Lanes],
+}
+
+impl WithSimd for Gram<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) {
+        let Self { modes, rows, sums, .. } = self;
+        let (g, cotangent) = (S::as_simd_f64s(self.g).0, S::as_simd_f64s(self.cotangent).0);
+        // Vectors in a row, as a number that the compiler does not know: it would unroll the loop and spill.
+        let len = cotangent.len() / rows;
+        for row in (0..rows).step_by(4) {
+            let cotangent = &cotangent[row * len..][..4 * len];
+            let mut mode = 0;
+            // As many modes at a time as the registers hold the sums of.
+            while S::REGISTER_COUNT >= 32 && mode + 4 <= modes {
+                gram::<S, 4>(
+                    s,
+                    len,
+                    &g[mode * len..],
+                    cotangent,
+                    &mut sums[mode * rows + row..],
+                    rows,
+                );
+                mode += 4;
+            }
+            while mode + 2 <= modes {
+                gram::<S, 2>(
+                    s,
+                    len,
+                    &g[mode * len..],
+                    cotangent,
+                    &mut sums[mode * rows + row..],
+                    rows,
+                );
+                mode += 2;
+            }
+            if mode < modes {
+                gram::<S, 1>(
+                    s,
+                    len,
+                    &g[mode * len..],
+                    cotangent,
+                    &mut sums[mode * rows + row..],
+                    rows,
+                );
+            }
+        }
+    }
+}
+
+/// M modes against four rows of `len` vectors.
+#[inline(always)]
+fn gram<S: Simd, const M: usize>(
+    s: S,
+    len: usize,
+    g: &[S::f64s],
+    cotangent: &[S::f64s],
+    sums: &mut [Lanes],
+    rows: usize,
+) {
+    let mut tile = [[s.splat_f64s(0.0); 4]; M];
+    let mut modes = [&g[..len]; M];
+    for (i, mode) in modes.iter_mut().enumerate() {
+        *mode = &g[i * len..][..len];
+    }
+    let (c0, rest) = cotangent.split_at(len);
+    let (c1, rest) = rest.split_at(len);
+    let (c2, c3) = rest.split_at(len);
+    let c3 = &c3[..len];
+    for v in 0..len {
+        let c = [c0[v], c1[v], c2[v], c3[v]];
+        for i in 0..M {
+            let g = modes[i][v];
+            for row in 0..4 {
+                tile[i][row] = f64::vfma(s, g, c[row], tile[i][row]);
+            }
+        }
+    }
+    for (mode, tile) in tile.iter().enumerate() {
+        for (row, &sum) in tile.iter().enumerate() {
+            add_lanes(s, &mut sums[mode * rows + row], sum);
+        }
+    }
+}
+
+/// Adds a vector to its lanes.
+#[inline(always)]
+fn add_lanes<S: Simd>(s: S, lanes: &mut Lanes, value: S::f64s) {
+    let first = &mut S::as_mut_simd_f64s(lanes).0[0];
+    *first = s.add_f64s(*first, value);
+}
+
 /// sums += (Σ Re T, Σ y·Im T) of every mode.
 struct Denominators<'a> {
     g: &'a [Row],
     x: &'a [Row],
     y: &'a [f64; BLOCK],
-    sums: &'a mut [[f64; 2]],
+    sums: &'a mut [[Lanes; 2]],
 }
 
 impl WithSimd for Denominators<'_> {
@@ -196,20 +279,74 @@ impl WithSimd for Denominators<'_> {
     fn with_simd<S: Simd>(self, s: S) {
         let y = vectors::<S>(self.y);
         for ((g, x), sums) in self.g.iter().zip(self.x).zip(self.sums) {
-            let ([g_re, g_im], [x_re, x_im]) =
-                (g.each_ref().map(vectors::<S>), x.each_ref().map(vectors::<S>));
+            let (g_re, g_im) = (vectors::<S>(&g[0]), vectors::<S>(&g[1]));
+            let (x_re, x_im) = (vectors::<S>(&x[0]), vectors::<S>(&x[1]));
             let mut t = s.splat_f64s(0.0);
             let mut yt = t;
             for v in 0..y.len() {
-                // conj(g)·X, then conj(g) times that.
+                // conj(g)·X, then −conj(g) times that.
                 let (a, b) = (g_re[v], g_im[v]);
                 let re = f64::vfma(s, b, x_im[v], s.mul_f64s(a, x_re[v]));
                 let im = f64::vfnma(s, b, x_re[v], s.mul_f64s(a, x_im[v]));
-                t = f64::vfma(s, b, im, f64::vfma(s, a, re, t));
-                yt = f64::vfma(s, y[v], f64::vfnma(s, b, re, s.mul_f64s(a, im)), yt);
+                t = f64::vfnma(s, b, im, f64::vfnma(s, a, re, t));
+                yt = f64::vfnma(s, y[v], f64::vfnma(s, b, re, s.mul_f64s(a, im)), yt);
             }
-            sums[0] += -s.reduce_sum_f64s(t);
-            sums[1] += -s.reduce_sum_f64s(yt);
+            add_lanes(s, &mut sums[0], t);
+            add_lanes(s, &mut sums[1], yt);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// U + iy·V is the sum over both poles of every pair, also next to them; the gradients are those of the sum.
+    #[test]
+    fn equals_the_sum_over_poles() {
+        let modes = 5;
+        let w: Vec<C64> = (0..modes).map(|n| C64::new(-0.01, 0.3 * n as f64)).collect();
+        let v: Vec<C64> = (0..2 * modes).map(|n| C64::new(1.0, 0.4 * n as f64 - 1.0)).collect();
+        let mut y = [0.0; BLOCK];
+        y.iter_mut().enumerate().for_each(|(j, y)| *y = 0.05 * j as f64);
+        let mut coefficients = vec![0.0; 4 * modes];
+        for (r, v) in v.chunks_exact(modes).enumerate() {
+            for n in 0..modes {
+                coefficients[2 * r * modes + n] = -2.0 * (v[n] * w[n].conj()).re;
+                coefficients[(2 * r + 1) * modes + n] = 2.0 * v[n].re;
+            }
+        }
+        let sum = |w: &[C64], v: &[C64], z: C64| -> C64 {
+            w.iter().zip(v).map(|(w, v)| v / (z - w) + v.conj() / (z - w.conj())).sum()
+        };
+        let (mut cauchy, mut sums) = (Cauchy::new(modes, 4), Rows::new(4));
+        cauchy.set(&w, &y);
+        cauchy.sums(&coefficients, &mut sums);
+        for (rows, v) in sums.get().chunks_exact(2).zip(v.chunks_exact(modes)) {
+            for (j, &y) in y.iter().enumerate() {
+                let [u, v_sum] = [0, 1].map(|i| C64::new(rows[i][0][j], rows[i][1][j]));
+                let (got, exact) = (u + C64::new(0.0, y) * v_sum, sum(&w, v, C64::new(0.0, y)));
+                assert!((got - exact).norm() < 1e-13 * exact.norm().max(1.0), "{got} {exact}");
+            }
+        }
+        // loss = Σ Re U of row 0: the gradient of p is Σ Re g, and w moves g alone.
+        let mut g_sums = Rows::new(4);
+        g_sums.get_mut()[0][0].fill(1.0);
+        cauchy.clear();
+        cauchy.add(&coefficients, &g_sums, &y);
+        let loss = |w: C64, n: usize| -> f64 {
+            let g = |&y: &f64| ((C64::new(0.0, y) - w) * (C64::new(0.0, y) - w.conj())).inv().re;
+            coefficients[n] * y.iter().map(g).sum::<f64>()
+        };
+        for n in 0..modes {
+            let expected = loss(w[n], n) / coefficients[n];
+            assert!((cauchy.coefficient(n, 0) / expected - 1.0).abs() < 1e-12);
+            let step = 1e-6;
+            let slope =
+                |d: C64| (loss(w[n] + d * step, n) - loss(w[n] - d * step, n)) / (2.0 * step);
+            let numeric = C64::new(slope(C64::ONE), slope(C64::I));
+            let got = cauchy.pole(n, w[n]);
+            assert!((got - numeric).norm() < 1e-5 * got.norm(), "{got} {numeric}");
         }
     }
 }

@@ -105,7 +105,8 @@ fn map<T: Real>(
         None => Ok(out),
         Some(h) => {
             let len = config.norm_len;
-            let what = format!("feature {h}: I − Ā^L has no inverse at L = {len}, its Δ is too small");
+            let what =
+                format!("feature {h}: I − Ā^L has no inverse at L = {len}, its Δ is too small");
             Err(Error::Singular { op, what })
         }
     }

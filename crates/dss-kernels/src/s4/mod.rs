@@ -16,8 +16,8 @@
 //! use dss_kernels::s4::{Kernel, KernelConfig, Params, Recurrence, correct_length};
 //! use dss_kernels::init;
 //! # use rand_chacha::rand_core::SeedableRng;
-//! # let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
 //! # fn main() -> dss_kernels::Result<()> {
+//! # let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
 //! let (h, n, l) = (2, 8, 100);
 //! let legs = init::nplr_legs(n)?;
 //! let flat = |x: &[dss_kernels::C64]| x.iter().flat_map(|z| [z.re, z.im]).collect::<Vec<f64>>();
@@ -55,6 +55,7 @@ mod params;
 mod powers;
 mod recurrence;
 mod reference;
+mod rows;
 mod spectrum;
 mod woodbury;
 
@@ -62,9 +63,10 @@ use crate::complex::C64;
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint};
 use crate::real::Real;
-use cauchy::{BLOCK, Cauchy, Row, ZERO_ROW};
+use cauchy::Cauchy;
 use modes::{Channel, Mode, Shared, SharedGrad};
 use params::{log_slope, put_complex};
+use rows::{BLOCK, Rows};
 use spectrum::{RealFft, frequencies};
 
 pub use length::{change_length, correct_length, uncorrect_length};
@@ -97,10 +99,10 @@ struct Scratch {
     channel: Channel,
     cauchy: Cauchy,
     /// `[rows]`: U and V of the four resolvents, and their gradients.
-    sums: Vec<Row>,
-    g_sums: Vec<Row>,
+    sums: Rows,
+    g_sums: Rows,
     /// `[C]`: one block of K̂ or of its gradient.
-    block: Vec<Row>,
+    block: Rows,
     /// `[C, L/2 + 1]`: K̂ or its gradient.
     spectrum: Vec<C64>,
     /// `[C]`: the gradient of K̂ at ω = −1.
@@ -114,9 +116,9 @@ impl Scratch {
         Self {
             channel: Channel::new(config),
             cauchy: Cauchy::new(config.pairs(), rows),
-            sums: vec![ZERO_ROW; rows],
-            g_sums: vec![ZERO_ROW; rows],
-            block: vec![ZERO_ROW; config.channels],
+            sums: Rows::new(rows),
+            g_sums: Rows::new(rows),
+            block: Rows::new(config.channels),
             spectrum: vec![C64::ZERO; config.channels * (config.norm_len / 2 + 1)],
             g_minus_one: vec![0.0; config.channels],
             fft: fft.buffers(),
@@ -173,10 +175,10 @@ impl<T: Real> Kernel<T> {
             scratch.channel.set(&config, shared, params, h);
             for (index, y) in frequencies.iter().enumerate() {
                 scratch.resolvents(y);
-                woodbury::spectrum(&scratch.sums, y, &mut scratch.block);
+                woodbury::spectrum(scratch.sums.get(), y, scratch.block.get_mut());
                 let start = index * BLOCK;
                 for ([re, im], spectrum) in
-                    scratch.block.iter().zip(scratch.spectrum.chunks_exact_mut(width))
+                    scratch.block.get().iter().zip(scratch.spectrum.chunks_exact_mut(width))
                 {
                     let to = &mut spectrum[start..regular.min(start + BLOCK)];
                     for ((to, &re), &im) in to.iter_mut().zip(re).zip(im) {
@@ -225,15 +227,16 @@ impl<T: Real> Kernel<T> {
             }
             for (index, y) in frequencies.iter().enumerate() {
                 let start = index * BLOCK;
-                for (block, g) in scratch.block.iter_mut().zip(scratch.spectrum.chunks_exact(width))
-                {
-                    *block = ZERO_ROW;
+                let blocks = scratch.block.get_mut().iter_mut();
+                for (block, g) in blocks.zip(scratch.spectrum.chunks_exact(width)) {
+                    *block = [[0.0; BLOCK]; 2];
                     for (j, g) in g[start..regular.min(start + BLOCK)].iter().enumerate() {
                         (block[0][j], block[1][j]) = (g.re, g.im);
                     }
                 }
                 scratch.resolvents(y);
-                woodbury::adjoint(&scratch.sums, y, &scratch.block, &mut scratch.g_sums);
+                let (sums, block) = (scratch.sums.get(), scratch.block.get());
+                woodbury::adjoint(sums, y, block, scratch.g_sums.get_mut());
                 scratch.cauchy.add(&scratch.channel.coefficients, &scratch.g_sums, y);
             }
             // SAFETY: each feature h has its own share, its own Δ_log and its own rows of C̃.

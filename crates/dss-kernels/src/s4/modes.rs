@@ -119,22 +119,19 @@ impl Channel {
         let mut numerator = |i: usize, direct: f64| {
             let v = self.v[i * pairs + n];
             let (g_p, g_s) = (cauchy.coefficient(n, 2 * i), cauchy.coefficient(n, 2 * i + 1));
-            let g_v =
-                C64::new(2.0 * g_s - 2.0 * g_p * w.re + direct, -2.0 * g_p * w.im);
+            let g_v = C64::new(2.0 * g_s - 2.0 * g_p * w.re + direct, -2.0 * g_p * w.im);
             g_w -= v * (2.0 * g_p);
             g_log += (v.conj() * g_v).re;
             g_v * self.delta
         };
         let (p, b) = (shared.p[n], shared.b[n]);
         let (g_pb, g_pp) = (numerator(0, 0.0), numerator(1, 0.0));
-        let mut grad = SharedGrad {
-            lambda: C64::ZERO,
-            p: b * g_pb.conj() + p * (2.0 * g_pp.re),
-            b: p * g_pb,
-        };
+        let mut grad =
+            SharedGrad { lambda: C64::ZERO, p: b * g_pb.conj() + p * (2.0 * g_pp.re), b: p * g_pb };
         for (channel, &direct) in g_minus_one.iter().enumerate() {
             let c = complex_at(params.c, (channel * config.h + h) * pairs + n);
-            let (g_cb, g_cp) = (numerator(2 + 2 * channel, direct), numerator(3 + 2 * channel, 0.0));
+            let (g_cb, g_cp) =
+                (numerator(2 + 2 * channel, direct), numerator(3 + 2 * channel, 0.0));
             put(channel, b.conj() * g_cb + p.conj() * g_cp);
             grad.b += c.conj() * g_cb;
             grad.p += c.conj() * g_cp;

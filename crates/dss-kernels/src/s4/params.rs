@@ -61,7 +61,10 @@ impl KernelConfig {
             ));
         }
         let size = [channels, h, n.max(norm_len), 256];
-        if size.into_iter().try_fold(1usize, usize::checked_mul).is_none_or(|n| n > isize::MAX as usize)
+        if size
+            .into_iter()
+            .try_fold(1usize, usize::checked_mul)
+            .is_none_or(|n| n > isize::MAX as usize)
         {
             return invalid(format!(
                 "C = {channels}, H = {h}, N = {n}, L = {norm_len} is more than memory can hold"

@@ -30,9 +30,8 @@ pub fn kernel_dense(config: &KernelConfig, params: &Params<f64>) -> Vec<f64> {
         };
         // Ā and B̄ side by side: [N, N + 1]
         let plus = matrix(1.0);
-        let right: Vec<C64> = (0..n)
-            .flat_map(|i| plus[i * n..][..n].iter().copied().chain([b[i] * delta]))
-            .collect();
+        let right: Vec<C64> =
+            (0..n).flat_map(|i| plus[i * n..][..n].iter().copied().chain([b[i] * delta])).collect();
         let solved = solve(matrix(-1.0), right, n);
         let c = full(&|i| complex_at(params.c, at * pairs + i));
         let mut x: Vec<C64> = (0..n).map(|i| solved[i * (n + 1) + n]).collect();

@@ -61,7 +61,12 @@ impl RealFft {
     }
 
     /// The taps of K̂ `[L/2 + 1]`, as many as `put` is wanted for: put(l, K_l).
-    pub(crate) fn taps(&self, spectrum: &[C64], buffers: &mut Buffers, mut put: impl FnMut(usize, f64)) {
+    pub(crate) fn taps(
+        &self,
+        spectrum: &[C64],
+        buffers: &mut Buffers,
+        mut put: impl FnMut(usize, f64),
+    ) {
         let Buffers { z, fft } = buffers;
         let scale = 1.0 / self.len as f64;
         if self.turns.is_empty() {

@@ -9,9 +9,8 @@
 //!
 //! g_CB = G,   g_CP = −conj(β)·G,   g_PB = −conj(α)·G,   g_PP = conj(αβ)·G,   the last two summed over the C kernels.
 
-use super::cauchy::{BLOCK, Row};
-use crate::complex::C64;
-use crate::real::dispatch;
+use super::rows::{BLOCK, Row};
+use crate::real::{CV, Real, dispatch};
 use pulp::{Simd, WithSimd};
 
 /// Rows of the sums U and V of R_PB, R_PP, then of R_CB and R_CP for each of the C kernels.
@@ -29,28 +28,47 @@ pub(crate) fn adjoint(sums: &[Row], y: &[f64; BLOCK], g_spectrum: &[Row], g_sums
     dispatch(Adjoint { sums, y, g_spectrum, g_sums });
 }
 
-/// R = U + iy·V
+/// Vector v of a row.
 #[inline(always)]
-fn resolvent([u, v]: &[Row; 2], y: f64, j: usize) -> C64 {
-    C64::new(u[0][j] - y * v[1][j], u[1][j] + y * v[0][j])
-}
-
-/// The rows of two resolvents.
-#[inline(always)]
-fn two(sums: &[Row], at: usize) -> [&[Row; 2]; 2] {
-    let pair = |i: usize| sums[i..i + 2].try_into().expect("two rows");
-    [pair(at), pair(at + 2)]
+fn load<S: Simd>(row: &Row, v: usize) -> CV<f64, S> {
+    CV { re: S::as_simd_f64s(&row[0]).0[v], im: S::as_simd_f64s(&row[1]).0[v] }
 }
 
 #[inline(always)]
-fn inverse(z: C64) -> C64 {
-    let scale = 1.0 / z.norm_sqr();
-    C64::new(z.re * scale, -z.im * scale)
+fn store<S: Simd>(row: &mut Row, v: usize, z: CV<f64, S>) {
+    S::as_mut_simd_f64s(&mut row[0]).0[v] = z.re;
+    S::as_mut_simd_f64s(&mut row[1]).0[v] = z.im;
 }
 
+/// R = U + iy·V from rows `at` and `at + 1`.
 #[inline(always)]
-fn put(row: &mut Row, j: usize, z: C64) {
-    (row[0][j], row[1][j]) = (z.re, z.im);
+fn resolvent<S: Simd>(s: S, sums: &[Row], at: usize, y: S::f64s, v: usize) -> CV<f64, S> {
+    let (first, second) = (load::<S>(&sums[at], v), load::<S>(&sums[at + 1], v));
+    CV { re: f64::vfnma(s, y, second.im, first.re), im: f64::vfma(s, y, second.re, first.im) }
+}
+
+/// Writes the gradient of U, and that of V = (R − U)/iy: −iy times as much.
+#[inline(always)]
+fn put_gradient<S: Simd>(s: S, g_sums: &mut [Row], at: usize, y: S::f64s, v: usize, g: CV<f64, S>) {
+    store::<S>(&mut g_sums[at], v, g);
+    let turned = CV::<f64, S> { re: s.mul_f64s(y, g.im), im: s.neg_f64s(s.mul_f64s(y, g.re)) };
+    store::<S>(&mut g_sums[at + 1], v, turned);
+}
+
+/// 1/(1 + z)
+#[inline(always)]
+fn inverse_of_one_plus<S: Simd>(s: S, z: CV<f64, S>) -> CV<f64, S> {
+    let one = s.splat_f64s(1.0);
+    let re = s.add_f64s(one, z.re);
+    let norm = f64::vfma(s, re, re, s.mul_f64s(z.im, z.im));
+    let scale = s.div_f64s(one, norm);
+    CV { re: s.mul_f64s(re, scale), im: s.neg_f64s(s.mul_f64s(z.im, scale)) }
+}
+
+/// 1 + iy/2
+#[inline(always)]
+fn bilinear<S: Simd>(s: S, y: S::f64s) -> CV<f64, S> {
+    CV { re: s.splat_f64s(1.0), im: s.mul_f64s(y, s.splat_f64s(0.5)) }
 }
 
 struct Spectrum<'a> {
@@ -62,15 +80,16 @@ struct Spectrum<'a> {
 impl WithSimd for Spectrum<'_> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, s: S) {
         let Self { sums, y, spectrum } = self;
-        let [pb, pp] = two(sums, 0);
-        for (channel, out) in spectrum.iter_mut().enumerate() {
-            let [cb, cp] = two(sums, rows(channel));
-            for j in 0..BLOCK {
-                let r = |rows| resolvent(rows, y[j], j);
-                let beta = r(pb) * inverse(r(pp) + 1.0);
-                put(out, j, (r(cb) - r(cp) * beta) * C64::new(1.0, 0.5 * y[j]));
+        for (v, &y) in S::as_simd_f64s(y).0.iter().enumerate() {
+            let kappa = inverse_of_one_plus(s, resolvent(s, sums, 2, y, v));
+            let beta = resolvent(s, sums, 0, y, v).mul(s, kappa);
+            for (channel, out) in spectrum.iter_mut().enumerate() {
+                let r_cb = resolvent(s, sums, rows(channel), y, v);
+                let r_cp = resolvent(s, sums, rows(channel) + 2, y, v);
+                let bracket = r_cb.sub(s, r_cp.mul(s, beta));
+                store::<S>(out, v, bracket.mul(s, bilinear(s, y)));
             }
         }
     }
@@ -86,37 +105,23 @@ struct Adjoint<'a> {
 impl WithSimd for Adjoint<'_> {
     type Output = ();
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, s: S) {
         let Self { sums, y, g_spectrum, g_sums } = self;
-        let [pb, pp] = two(sums, 0);
-        let (shared, own) = g_sums.split_at_mut(rows(0));
-        let [g_pb, g_pb_v, g_pp, g_pp_v] = shared else { unreachable!("two resolvents") };
-        for (channel, g) in g_spectrum.iter().enumerate() {
-            let [_, cp] = two(sums, rows(channel));
-            let [g_cb, g_cb_v, g_cp, g_cp_v] = &mut own[4 * channel..][..4] else {
-                unreachable!("two resolvents")
-            };
-            for j in 0..BLOCK {
-                let r = |rows| resolvent(rows, y[j], j);
-                let kappa = inverse(r(pp) + 1.0);
-                let (alpha, beta) = ((r(cp) * kappa).conj(), (r(pb) * kappa).conj());
-                let g = C64::new(g[0][j], g[1][j]) * C64::new(1.0, -0.5 * y[j]);
-                // V = R/iy: its gradient is −iy times that of U.
-                let turned = |g: C64| C64::new(y[j] * g.im, -y[j] * g.re);
-                let before = |row: &Row| {
-                    if channel == 0 { C64::ZERO } else { C64::new(row[0][j], row[1][j]) }
-                };
-                let (to_pb, to_pp) = (before(g_pb) - alpha * g, before(g_pp) + alpha * beta * g);
-                for (value, u, v) in [
-                    (g, &mut *g_cb, &mut *g_cb_v),
-                    (-beta * g, &mut *g_cp, &mut *g_cp_v),
-                    (to_pb, &mut *g_pb, &mut *g_pb_v),
-                    (to_pp, &mut *g_pp, &mut *g_pp_v),
-                ] {
-                    put(u, j, value);
-                    put(v, j, turned(value));
-                }
+        for (v, &y) in S::as_simd_f64s(y).0.iter().enumerate() {
+            let kappa = inverse_of_one_plus(s, resolvent(s, sums, 2, y, v));
+            let beta = resolvent(s, sums, 0, y, v).mul(s, kappa);
+            let (mut g_pb, mut g_pp) = (CV::zero(s), CV::zero(s));
+            for (channel, g) in g_spectrum.iter().enumerate() {
+                let alpha = resolvent(s, sums, rows(channel) + 2, y, v).mul(s, kappa);
+                let g = load::<S>(g, v).mul_conj(s, bilinear(s, y));
+                let (to_alpha, to_beta) = (g.mul_conj(s, alpha), g.mul_conj(s, beta));
+                g_pb = g_pb.sub(s, to_alpha);
+                g_pp = g_pp.add(s, to_alpha.mul_conj(s, beta));
+                put_gradient(s, g_sums, rows(channel), y, v, g);
+                put_gradient(s, g_sums, rows(channel) + 2, y, v, CV::zero(s).sub(s, to_beta));
             }
+            put_gradient(s, g_sums, 0, y, v, g_pb);
+            put_gradient(s, g_sums, 2, y, v, g_pp);
         }
     }
 }

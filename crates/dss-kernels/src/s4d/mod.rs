@@ -36,7 +36,10 @@ mod params;
 use crate::complex::C64;
 use crate::error::{Result, check_len};
 use crate::kernel::vandermonde::{self, Blocks};
-use crate::kernel::{self, Variant, modes::{delta_log_slope, lambda_re_slope}};
+use crate::kernel::{
+    self, Variant,
+    modes::{delta_log_slope, lambda_re_slope},
+};
 use crate::par::{self, Disjoint};
 use crate::real::Real;
 use crate::recurrence::Recurrence;
@@ -134,8 +137,7 @@ impl<T: Real> Kernel<T> {
                 let coefficients = scratch.coefficients.iter_mut().zip(&scratch.modes);
                 for (n, (coefficient, mode)) in coefficients.enumerate() {
                     let c = mode.coefficient(complex_at(params.c, at * config.pairs() + n));
-                    *coefficient =
-                        C64::new(c.re.clamp(-limit, limit), c.im.clamp(-limit, limit));
+                    *coefficient = C64::new(c.re.clamp(-limit, limit), c.im.clamp(-limit, limit));
                 }
                 // SAFETY: rows belong to one feature h each.
                 let row = unsafe { k.part(at * len, len) };

@@ -128,7 +128,8 @@ mod tests {
     fn phi_is_smooth() {
         // Both branches at their seam, and the values at 0.
         for angle in [1.6, 2.5, 3.1, 4.0, 4.7] {
-            let (inside, outside) = (C64::from_polar(0.4999999, angle), C64::from_polar(0.5000001, angle));
+            let (inside, outside) =
+                (C64::from_polar(0.4999999, angle), C64::from_polar(0.5000001, angle));
             let ((a, da), (b, db)) = (phi(inside), phi(outside));
             let middle = (da + db) * 0.5;
             assert!((b - a - middle * (outside - inside)).norm() < 1e-15);

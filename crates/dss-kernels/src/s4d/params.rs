@@ -63,7 +63,10 @@ impl KernelConfig {
             return invalid(format!("the systems must divide H = {h}, but are {systems}"));
         }
         let size = [channels, h, n.max(len), 64];
-        if size.into_iter().try_fold(1usize, usize::checked_mul).is_none_or(|n| n > isize::MAX as usize)
+        if size
+            .into_iter()
+            .try_fold(1usize, usize::checked_mul)
+            .is_none_or(|n| n > isize::MAX as usize)
         {
             return invalid(format!(
                 "C = {channels}, H = {h}, N = {n}, L = {len} is more than memory can hold"
@@ -107,8 +110,7 @@ impl<T: Real> Params<'_, T> {
     /// Shapes fit `config`, every value is finite.
     pub(crate) fn validate(&self, op: &'static str, config: &KernelConfig) -> Result<()> {
         let Self { lambda_re, lambda_im, b, c, delta_log } = *self;
-        let lengths =
-            [lambda_re.len(), lambda_im.len(), c.len(), delta_log.len()];
+        let lengths = [lambda_re.len(), lambda_im.len(), c.len(), delta_log.len()];
         check_shapes(op, config, lengths, b.map(<[T]>::len))?;
         for (name, values) in [
             ("lambda_re", lambda_re),
@@ -126,8 +128,7 @@ impl<T: Real> Params<'_, T> {
 impl<T: Real> ParamGrads<'_, T> {
     pub(crate) fn validate(&self, op: &'static str, config: &KernelConfig) -> Result<()> {
         let Self { lambda_re, lambda_im, b, c, delta_log } = self;
-        let lengths =
-            [lambda_re.len(), lambda_im.len(), c.len(), delta_log.len()];
+        let lengths = [lambda_re.len(), lambda_im.len(), c.len(), delta_log.len()];
         check_shapes(op, config, lengths, b.as_ref().map(|b| b.len()))
     }
 }

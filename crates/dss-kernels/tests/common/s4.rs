@@ -1,6 +1,7 @@
 //! S4 layers for the tests.
+#![allow(dead_code, missing_docs)]
 
-use super::{Golden, to_f32};
+use crate::common::{Golden, to_f32};
 use dss_kernels::init;
 use dss_kernels::s4::{KernelConfig, ParamGrads, Params, correct_length};
 use rand::{Rng, RngExt};
