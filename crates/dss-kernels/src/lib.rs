@@ -97,6 +97,8 @@ pub mod proposition1;
 mod rate;
 mod real;
 mod recurrence;
+pub mod s4;
+pub mod s4d;
 mod scan;
 pub mod ssm_softmax;
 

@@ -93,21 +93,35 @@ impl<T: Real> Recurrence<T> {
         params.validate(op, &config)?;
         let mut lambda = Lambda::with_capacity(config.n);
         lambda.set(&config, params);
-        let (growing, decaying): (Vec<_>, Vec<_>) = (0..config.n).partition(|&i| lambda.growing[i]);
+        let (mut zeta_all, mut q_all) = (Vec::new(), Vec::new());
+        for h in 0..config.h {
+            let delta = Deltas::of(&config, params, h);
+            for (&value, &grows) in lambda.values.iter().zip(&lambda.growing) {
+                let zeta = zeta(value, grows, delta);
+                zeta_all.push(zeta);
+                q_all.push(Scale::new(&config, value, zeta).q);
+            }
+        }
+        let w = |channel, h, mode| w_at(&config, params.w, channel, h, mode);
+        Ok(Self::from_modes(config, &lambda.growing, zeta_all, q_all, w))
+    }
+
+    /// The recurrence of K_l = Re Σ_n w·q_n·e^{ζ_n k} for w(channel, h, n), `growing` `[N]`, ζ and q `[H, N]`.
+    pub(crate) fn from_modes(
+        config: KernelConfig,
+        growing: &[bool],
+        zeta: Vec<C64>,
+        q: Vec<C64>,
+        w: impl Fn(usize, usize, usize) -> C64,
+    ) -> Self {
         let KernelConfig { channels, h: features, n, .. } = config;
+        let (growing, decaying): (Vec<_>, Vec<_>) = (0..n).partition(|&i| growing[i]);
         let width = padded::<T>(decaying.len());
         let mut a = vec![T::ZERO; features * 4 * width];
         let mut c = vec![T::ZERO; features * channels * 2 * width];
         let (mut growing_zeta, mut growing_c) = (Vec::new(), Vec::new());
-        let (mut all_q, mut all_zeta) = (Vec::new(), Vec::new());
         for h in 0..features {
-            let delta = Deltas::of(&config, params, h);
-            for mode in 0..n {
-                let zeta = zeta(lambda.values[mode], lambda.growing[mode], delta);
-                all_zeta.push(zeta);
-                all_q.push(Scale::new(&config, lambda.values[mode], zeta).q);
-            }
-            let (q, zeta) = (&all_q[h * n..], &all_zeta[h * n..]);
+            let (q, zeta) = (&q[h * n..], &zeta[h * n..]);
             for (i, &mode) in decaying.iter().enumerate() {
                 let step = exp(zeta[mode]);
                 for (part, value) in [step.re, step.im].into_iter().enumerate() {
@@ -117,7 +131,7 @@ impl<T: Real> Recurrence<T> {
                     a[(h * 4 + 2 + part) * width + i] = low;
                 }
                 for channel in 0..channels {
-                    let value = w_at(&config, params.w, channel, h, mode) * q[mode];
+                    let value = w(channel, h, mode) * q[mode];
                     let at = (h * channels + channel) * 2 * width + i;
                     c[at] = T::from_f64(value.re);
                     c[at + width] = T::from_f64(value.im);
@@ -126,12 +140,11 @@ impl<T: Real> Recurrence<T> {
             for &mode in &growing {
                 growing_zeta.push([zeta[mode], exp(zeta[mode]), (-zeta[mode]).exp()]);
                 for channel in 0..channels {
-                    growing_c.push(w_at(&config, params.w, channel, h, mode) * q[mode]);
+                    growing_c.push(w(channel, h, mode) * q[mode]);
                 }
             }
         }
-        let (q, zeta) = (all_q, all_zeta);
-        Ok(Self { config, decaying, growing, a, c, growing_zeta, growing_c, q, zeta })
+        Self { config, decaying, growing, a, c, growing_zeta, growing_c, q, zeta }
     }
 
     /// What was discretised.
