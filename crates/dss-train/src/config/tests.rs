@@ -311,5 +311,10 @@ fn models_and_ablations_that_do_not_go_together_are_refused() {
     let error = refused("s4", &[], &["variant=exp"]);
     assert!(error.starts_with("--set variant=exp: [model] variant"), "{error}");
     let model = with_model(&dss::ModelConfig::default(), "s4d").unwrap();
-    assert_eq!(model, dss::ModelConfig { mixer: dss::MixerKind::S4d, ..Default::default() });
+    let s4d = dss::ModelConfig {
+        mixer: dss::MixerKind::S4d,
+        delta: dss::Delta::Tied,
+        ..Default::default()
+    };
+    assert_eq!(model, s4d);
 }
