@@ -228,7 +228,7 @@ impl<T: Real> Rows<T> {
         scratch.fit(width, out_width);
         scratch.for_chunks(x.len() / h, &mut [(x, h), (v, h)], |buffers, range, [x, v]| {
             let u = &u[range.start * h..range.end * h];
-            rows::gelu(v, u, &self.d, None, &mut buffers.g, width);
+            rows::gelu_with_skip(v, u, &self.d, &mut buffers.g, width);
             self.out.product(&buffers.g, width, range.len(), &mut buffers.z);
             let z = &mut buffers.z[..range.len() * out_width];
             if self.gated {

@@ -322,6 +322,19 @@ simd! {
 }
 
 simd! {
+    /// g = GELU(v + D·u). v, u: `[rows, H]`; g: `[rows, width]`.
+    fn gelu_with_skip<T>(v: &'a [T], u: &'a [T], d: &'a [T], g: &'a mut [T], width: usize) |fuse| {
+        let h = d.len();
+        for ((v, u), g) in v.chunks_exact(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width)) {
+            for (((&v, &u), &d), g) in v.iter().zip(u).zip(d).zip(g.iter_mut()) {
+                let v = v + d * u;
+                *g = v * v.normal(fuse).0;
+            }
+        }
+    }
+}
+
+simd! {
     /// x = GELU(x).
     fn gelu_in_place<T>(x: &'a mut [T]) |fuse| {
         for x in x.iter_mut() {

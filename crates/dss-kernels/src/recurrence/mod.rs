@@ -86,6 +86,13 @@ impl<T: Real> State<T> {
         self.position
     }
 
+    /// As before the first step.
+    pub fn reset(&mut self) {
+        self.position = 0;
+        self.s.fill(T::ZERO);
+        self.growing.fill(Growing::default());
+    }
+
     /// Takes values that have decayed to nothing for zero, every [`PERIOD`] steps.
     fn settle(&mut self) {
         if self.position.is_multiple_of(PERIOD) {

@@ -49,6 +49,13 @@ impl State {
         self.position
     }
 
+    /// As before the first step.
+    pub fn reset(&mut self) {
+        self.position = 0;
+        self.x.fill(0.0);
+        self.r.fill(0.0);
+    }
+
     /// Takes values that have decayed to nothing for zero, every so many steps.
     fn settle(&mut self) {
         if self.position.is_multiple_of(SETTLE) {
