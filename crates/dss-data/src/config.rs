@@ -9,6 +9,7 @@ use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
 use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
+use crate::lm::LmConfig;
 use crate::mnist::MnistConfig;
 use crate::pathfinder::PathfinderConfig;
 use crate::retrieval::RetrievalConfig;
@@ -101,6 +102,8 @@ tasks! {
     "speech" => Speech(SpeechConfig),
     /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
     "speech-mfcc" => SpeechMfcc(SpeechConfig),
+    /// Which character (or byte) comes next, of any text.
+    "lm" => Lm(LmConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.

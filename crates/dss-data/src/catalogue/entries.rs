@@ -77,6 +77,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         ..GENERATED
     },
     SPEECH,
+    SHAKESPEARE,
 ];
 
 const RETRIEVAL: &[&str] = &[
@@ -88,6 +89,33 @@ const RETRIEVAL: &[&str] = &[
     "lra_release/tsv_data",
     "lra_release/lra_release/tsv_data",
 ];
+
+const SHAKESPEARE: Entry = Entry {
+    tasks: &["lm"],
+    generated: false,
+    forms: &[Form {
+        about: "tiny Shakespeare; any other text by --data FILE",
+        folders: &["", "text_lm", "tinyshakespeare"],
+        files: &[&["tinyshakespeare_input.txt", "tinyshakespeare.txt", "input.txt"]],
+    }],
+    official: Some(Official {
+        about: "tiny Shakespeare (Karpathy 2015)",
+        licence: "public domain",
+        archives: &[Archive {
+            name: "input.txt",
+            url: "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+            bytes: 1_115_394,
+            sha256: Some("86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"),
+        }],
+        others: &[],
+        then: None,
+    }),
+    sums: &[Sum {
+        name: "tinyshakespeare_input.txt",
+        sha256: "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    }],
+    picture: false,
+};
 
 const MNIST: Entry = Entry {
     tasks: &["smnist", "pmnist"],

@@ -59,6 +59,7 @@ pub const PRESETS: &[Preset] = presets![
     "speech" "laptop",
     "speech" "paper",
     "speech-mfcc" "laptop",
+    "lm" "laptop",
     "delay" "laptop",
     "adding" "laptop",
     "files" "laptop",
