@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
+use crate::forecast::ForecastConfig;
 use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
 use crate::lm::LmConfig;
@@ -104,6 +105,8 @@ tasks! {
     "speech-mfcc" => SpeechMfcc(SpeechConfig),
     /// Which character (or byte) comes next, of any text.
     "lm" => Lm(LmConfig),
+    /// The next values of a column of a table.
+    "forecast" => Forecast(ForecastConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::characters::TextEncoder;
 use crate::files::FilesEncoder;
+use crate::forecast::ForecastEncoder;
 use crate::image::GreyEncoder;
 use crate::listops::ListopsEncoder;
 use crate::lm::LmEncoder;
@@ -51,6 +52,8 @@ pub enum Encoder {
     TextPairs(TextEncoder),
     /// Text for a language model; a file is one sequence.
     Lm(LmEncoder),
+    /// The last rows of a table.
+    Forecast(ForecastEncoder),
 }
 
 impl Encoder {
@@ -76,6 +79,7 @@ impl Encoder {
             Self::Text(encoder) => text::read(encoder, path)?,
             Self::TextPairs(encoder) => retrieval::read(encoder, path)?,
             Self::Lm(encoder) => encoder.read(path)?,
+            Self::Forecast(encoder) => encoder.read(path)?,
         };
         if found.is_empty() {
             return Err(Error::content(path, "no sequences in this file"));

@@ -36,6 +36,7 @@ mod error;
 #[cfg(feature = "download")]
 pub mod fetch;
 pub mod files;
+pub mod forecast;
 mod hash;
 pub mod idx;
 pub mod image;
@@ -69,6 +70,7 @@ pub use delay::DelayConfig;
 pub use encoder::Encoder;
 pub use error::{Error, Result};
 pub use files::FilesConfig;
+pub use forecast::ForecastConfig;
 pub use image::ImageConfig;
 pub use listops::ListopsConfig;
 pub use lm::LmConfig;

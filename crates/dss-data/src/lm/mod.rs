@@ -168,9 +168,8 @@ fn spec(name: &str, encoder: &LmEncoder) -> TaskSpec {
 }
 
 impl LmEncoder {
-    /// A whole text file as a set of windows with half of each as context: every character but the first is scored
-    /// once.
-    pub fn score(&self, path: &Path) -> Result<(Arc<dyn Dataset>, TaskSpec)> {
+    /// A whole text file, to be scored.
+    pub fn score(&self, path: &Path) -> Result<Scored> {
         let text = find::read(path)?;
         let ids = self.encode(&text).map_err(|f| Error::line(path, f.line, f.what))?;
         if ids.len() < 2 {
@@ -179,6 +178,19 @@ impl LmEncoder {
         }
         let tokens = Arc::new(Tokens::new(ids, self.vocab()));
         let all = 1..tokens.len();
-        Ok((Arc::new(Fixed::new(tokens, all, self.len, self.len / 2)), spec("lm", self)))
+        let count = all.len();
+        let windows = Arc::new(Fixed::new(tokens, all, self.len, self.len / 2));
+        Ok(Scored { windows, spec: spec("lm", self), tokens: count })
     }
+}
+
+/// A text as windows: every token but the first, of which nothing can be known, is scored once; half of a window is
+/// context.
+pub struct Scored {
+    /// The windows.
+    pub windows: Arc<dyn Dataset>,
+    /// Their shape.
+    pub spec: TaskSpec,
+    /// Tokens that are scored.
+    pub tokens: usize,
 }

@@ -60,6 +60,7 @@ pub const PRESETS: &[Preset] = presets![
     "speech" "paper",
     "speech-mfcc" "laptop",
     "lm" "laptop",
+    "forecast" "laptop",
     "delay" "laptop",
     "adding" "laptop",
     "files" "laptop",
