@@ -87,6 +87,8 @@ Examples:
   dss train listops --preset paper --out runs/big --threads 8
   dss train smnist --data ~/data --set variant=exp --set train.epochs=20
   dss train files --set path=mine.csv --set label=kind
+  dss train lm --data book.txt
+  dss train forecast --data table.csv --set column=price
   dss train listops --resume                       go on with the newest run of the task
   dss train listops --resume --out runs/big --set epochs=80
   dss train files --resume --set path=moved/mine.csv
@@ -99,8 +101,8 @@ checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
     pub settings: Settings,
-    /// Where downloaded data lies
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    /// Where downloaded data lies; for lm and forecast also a file to learn from
+    #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// The run directory [default: runs/TASK-PRESET-SEED, with a number if that exists]
     #[arg(long, value_name = "DIR")]
@@ -175,6 +177,8 @@ Examples:
   dss predict runs/listops-laptop-0 expressions.txt
   dss predict runs/files-laptop-0 new.csv --csv > answers.csv
   dss predict runs/files-laptop-0 a.txt b.txt --json
+  dss predict runs/lm-laptop-0 a.txt             nats and bits per token of a text
+  dss predict runs/forecast-laptop-0 a.csv       the values after the end of a table, as CSV
 
 Each sequence gets one line: its place (such as new.csv:3), the answer and, for classes, its probability; a task that
 asks at every position gets one line per position. The files have the layout of the task's own data, without answers.")]
