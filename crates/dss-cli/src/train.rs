@@ -61,14 +61,16 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
 /// A new run.
 fn fresh(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
     let s = &args.settings;
-    let config = Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?;
-    let preset = s.preset.as_deref().unwrap_or(DEFAULT_PRESET);
+    let (config, _) = s.request().resolve()?;
     let out = args.out.clone();
-    let name = format!("{}-{preset}-{}", s.task, config.train.seed);
+    let seed = config.train.seed.to_string();
+    let parts = [s.task.as_str(), s.preset.as_deref().unwrap_or(DEFAULT_PRESET)].into_iter();
+    let chosen = s.model.iter().chain(&s.ablation).map(String::as_str);
+    let name = parts.chain(chosen).chain([seed.as_str()]).collect::<Vec<_>>().join("-");
     Ok((config, out.unwrap_or_else(|| runs::fresh(&name))))
 }
 
-/// A run to go on with: its own settings, or those of the preset that is named, and changes to them.
+/// A run to go on with: its own settings, or those of the preset, model or ablation that is named, and changes to them.
 fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
     let s = &args.settings;
     let out = match &args.out {
@@ -80,9 +82,10 @@ fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
         let (own, dir) = (own.task.name(), out.display());
         return Err(Failure::usage(format!("{dir} is a run of task `{own}`, not of `{}`", s.task)));
     }
-    let config = match &s.preset {
-        Some(_) => Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?,
-        None => own.changed(&s.config, &s.set)?,
+    let anew = s.preset.is_some() || s.model.is_some() || !s.ablation.is_empty();
+    let config = match anew {
+        true => s.request().resolve()?.0,
+        false => own.changed(&s.config, &s.set)?,
     };
     Ok((config, out))
 }
