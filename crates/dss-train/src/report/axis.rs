@@ -2,7 +2,7 @@
 
 /// A range of values with the ticks in it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     low: f64,
     high: f64,
     log: bool,

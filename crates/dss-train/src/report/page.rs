@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::run::Run;
 use super::text::{count, counted, date, duration, escape, number, percent};
-use super::{confusion, curves, tables};
+use super::{confusion, curves, inside, tables};
 use crate::scores::Scores;
 
 /// The whole document.
@@ -26,6 +26,7 @@ pub(super) fn html(run: &Run) -> String {
         let table = confusion::html(matrix, &run.labels);
         section(&mut out, "Confusion matrix of the test set", &table, str::to_owned);
     }
+    section(&mut out, "Inside the model", &inside::html(run), str::to_owned);
     let columns = |html: &str| format!("<div class=\"columns\">\n{html}</div>\n");
     section(&mut out, "Time, memory, environment", &tables::environment(run), columns);
     section(&mut out, "Parameters", &tables::parameters(run), str::to_owned);
