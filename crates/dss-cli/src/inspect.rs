@@ -96,8 +96,9 @@ fn tables(report: &Report) -> String {
     out += "\n";
     let past = &report.past_end;
     let verdict = if past.allowed { "yes" } else { "no" };
-    out += &format!("beyond length {}   {verdict}: {}\n", report.len, past.why);
-    out += &format!("causal              {}", causality(&report.causality));
+    let beyond = format!("beyond L = {}", report.len);
+    out += &format!("{beyond:<18}{verdict}: {}\n", past.why);
+    out += &format!("{:<18}{}", "causal", causality(&report.causality));
     out
 }
 
@@ -196,7 +197,8 @@ fn kernel_table(report: &Report) -> Vec<Vec<String>> {
         words(&["", "", "median", "95th percentile", "128 on", "lies before"]),
     ];
     let all = report.layers.iter().map(|layer| &layer.peaks).enumerate();
-    let all = all.map(|(i, peaks)| ((i + 1).to_string(), peaks)).chain([("all".into(), &report.peaks)]);
+    let all =
+        all.map(|(i, peaks)| ((i + 1).to_string(), peaks)).chain([("all".into(), &report.peaks)]);
     for (name, peaks) in all {
         rows.push(vec![
             name,
@@ -250,11 +252,10 @@ fn three(spread: Option<Spread>) -> Vec<String> {
 fn short(x: f64) -> String {
     match x.abs() {
         _ if x.is_infinite() => "never".to_owned(),
-        a if a != 0.0 && !(1e-3..1e5).contains(&a) => format!("{x:.1e}"),
+        a if a != 0.0 && !(1e-4..1e5).contains(&a) => format!("{x:.1e}"),
         a if a >= 100.0 => format!("{x:.0}"),
         a if a >= 10.0 || x.fract() == 0.0 => format!("{}", (10.0 * x).round() / 10.0),
-        a if a >= 1.0 => format!("{x:.2}"),
-        _ => format!("{x:.3}"),
+        a => format!("{x:.*}", (2.0 - a.log10().floor()).max(0.0) as usize),
     }
 }
 
@@ -304,12 +305,19 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         let found = [0.0, 12.0, 1234.5, 0.01234, 1.5, 23.46, 3e9, -0.5, f64::INFINITY].map(short);
-        assert_eq!(found, ["0", "12", "1234", "0.012", "1.50", "23.5", "3.0e9", "-0.500", "never"]);
+        assert_eq!(
+            found,
+            ["0", "12", "1234", "0.0123", "1.50", "23.5", "3.0e9", "-0.500", "never"]
+        );
     }
 
     #[test]
     fn columns_stand_under_their_heads() {
-        let rows = [words(&["layer", "a long head", "", "x"]), words(&["", "1", "2", ""]), words(&["1", "3", "4", "5"])];
+        let rows = [
+            words(&["layer", "a long head", "", "x"]),
+            words(&["", "1", "2", ""]),
+            words(&["1", "3", "4", "5"]),
+        ];
         let found = table(&rows);
         let lines: Vec<&str> = found.lines().collect();
         assert_eq!(lines[0], "  layer   a long head   x");

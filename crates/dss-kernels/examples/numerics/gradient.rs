@@ -12,14 +12,18 @@ use dss_kernels::kernel::{EPSILON, Kernel, KernelConfig, Variant};
 
 pub fn run() {
     println!("# The listing's gradient where Re λ > 0\n");
-    println!("Golden files (cosine of the listing's gradient to the true one, ratio of their norms, error of ours):\n");
+    println!(
+        "Golden files (cosine of the listing's gradient to the true one, ratio of their norms, error of ours):\n"
+    );
     println!("| file | Re λ > 0 | cosine Λ | ratio | cosine Δ_log | ratio | ours Λ | ours Δ_log |");
     println!("|---|---|---|---|---|---|---|---|");
     for name in ["kernel_softmax_pos_small", "kernel_softmax_pos_medium"] {
         golden(name);
     }
     println!("\nRandom layers, H = 8, N = 64, Δ ~ log U(0.001, 0.1), 20 layers each, dK normal:\n");
-    println!("| L | modes with Re λ > 0 | cosine Λ, median | worst | cosine Δ_log, median | worst | norm ratio Λ, median |");
+    println!(
+        "| L | modes with Re λ > 0 | cosine Λ, median | worst | cosine Δ_log, median | worst | norm ratio Λ, median |"
+    );
     println!("|---|---|---|---|---|---|---|");
     for l in [128, 1024, 4096] {
         for growing in [1, 6, 32] {

@@ -9,8 +9,12 @@ use safetensors::{Dtype, SafeTensors};
 
 pub fn run() {
     println!("# Other lengths\n");
-    println!("Error of the taps that both have, ‖K_L' − K_L‖/‖K_L‖ of each channel, when the softmax is normalised over L'");
-    println!("instead of the training length L = 1024; Skew-HiPPO, H = 256, N = 64, Δ ~ log U(0.001, 0.1):\n");
+    println!(
+        "Error of the taps that both have, ‖K_L' − K_L‖/‖K_L‖ of each channel, when the softmax is normalised over L'"
+    );
+    println!(
+        "instead of the training length L = 1024; Skew-HiPPO, H = 256, N = 64, Δ ~ log U(0.001, 0.1):\n"
+    );
     println!("| L' | median | worst channel | with the stored length: worst |");
     println!("|---|---|---|---|");
     let (h, n, l) = (256, 64, 1024);
@@ -19,7 +23,8 @@ pub fn run() {
     let owned = Owned {
         lambda_re: lambda.iter().map(|z| z.re).collect(),
         lambda_im: lambda.iter().map(|z| z.im).collect(),
-        delta_log: init::delta_log(2 * h, init::DT_MIN, init::DT_MAX, &mut rng).expect("Δ is valid"),
+        delta_log: init::delta_log(2 * h, init::DT_MIN, init::DT_MAX, &mut rng)
+            .expect("Δ is valid"),
         w: init::w(1, h, n, &mut rng),
     };
     let config = KernelConfig::new(Variant::Softmax, h, n, l);
@@ -70,14 +75,17 @@ pub fn trained(path: &str) -> Result<(), String> {
     }
     let file = SafeTensors::deserialize(&bytes).map_err(fault)?;
     println!("A trained model, L = {len}; every layer:\n");
-    println!("| layer | L' | modes with Re λ > 0 | median | worst channel | with the stored length: worst |");
+    println!(
+        "| layer | L' | modes with Re λ > 0 | median | worst channel | with the stored length: worst |"
+    );
     println!("|---|---|---|---|---|---|");
     for layer in 0.. {
         let get = |name: &str| file.tensor(&format!("layers.{layer}.mixer.{name}"));
         let (Ok(lambda), Ok(delta_log), Ok(w)) = (get("lambda"), get("delta_log"), get("w")) else {
             break;
         };
-        if [lambda.dtype(), delta_log.dtype(), w.dtype()] != [Dtype::F32; 3] || w.shape().len() != 4 {
+        if [lambda.dtype(), delta_log.dtype(), w.dtype()] != [Dtype::F32; 3] || w.shape().len() != 4
+        {
             return Err(format!("layer {layer}: the tensors are not those of DSS in f32"));
         }
         let numbers = |data: &[u8]| -> Vec<f64> {

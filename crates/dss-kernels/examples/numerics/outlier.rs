@@ -12,9 +12,13 @@ const L: usize = 1024;
 
 pub fn run() {
     println!("# An outlier of Δ_log\n");
-    println!("One channel, Skew-HiPPO, N = {N}, L = {L}, dK normal, f64. `tap 0`: |K_0|/Σ|K|. `one ulp`: relative change");
+    println!(
+        "One channel, Skew-HiPPO, N = {N}, L = {L}, dK normal, f64. `tap 0`: |K_0|/Σ|K|. `one ulp`: relative change"
+    );
     println!("of K when Δ_log moves by one unit in the last place of f32.\n");
-    println!("| outlier in | Δ_log | Δ | tap 0 | max abs K | one ulp | ∂/∂Δ_log Re | ∂/∂Δ_log Im | norm ∂/∂Λ_re | norm ∂/∂Λ_im | norm ∂/∂W |");
+    println!(
+        "| outlier in | Δ_log | Δ | tap 0 | max abs K | one ulp | ∂/∂Δ_log Re | ∂/∂Δ_log Im | norm ∂/∂Λ_re | norm ∂/∂Λ_im | norm ∂/∂W |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let usual = -4.0;
     for log in [-4.0, 0.0, 2.0, 5.0, 10.0, 22.0] {

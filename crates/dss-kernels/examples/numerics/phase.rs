@@ -8,7 +8,9 @@ use num_complex::Complex;
 
 pub fn run() {
     println!("# The phase in f32\n");
-    println!("Skew-HiPPO, H = 4, N = 64; error of K relative to max|K|, against the listing in f64:\n");
+    println!(
+        "Skew-HiPPO, H = 4, N = 64; error of K relative to max|K|, against the listing in f64:\n"
+    );
     println!("| L | Δ | largest phase, rad | listing in f32 | ours in f32 | ratio |");
     println!("|---|---|---|---|---|---|");
     for len in [256, 1024, 4096, 16384] {
@@ -29,7 +31,9 @@ fn row(len: usize, delta_min: f64, delta_max: f64) {
     let owned = Owned {
         lambda_re: lambda.iter().map(|z| z.re as f32).collect(),
         lambda_im: lambda.iter().map(|z| z.im as f32).collect(),
-        delta_log: to_f32(&init::delta_log(2 * h, delta_min, delta_max, &mut rng).expect("Δ is valid")),
+        delta_log: to_f32(
+            &init::delta_log(2 * h, delta_min, delta_max, &mut rng).expect("Δ is valid"),
+        ),
         w: to_f32(&init::w(1, h, n, &mut rng)),
     };
     let wide = Owned {

@@ -142,7 +142,9 @@ mod tests {
                 assert_eq!((positions.as_slice(), *leak < 1e-12), (&[12, 25, 49][..], true));
             }
             let found = Causality::of(&model(|c| c.bidirectional = true, input, 50), 50);
-            assert!(matches!(found, Causality::LooksAhead { by_design: true, leak, .. } if leak > 1e-3));
+            assert!(
+                matches!(found, Causality::LooksAhead { by_design: true, leak, .. } if leak > 1e-3)
+            );
         }
     }
 

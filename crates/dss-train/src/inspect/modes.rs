@@ -113,11 +113,17 @@ mod tests {
         let modes = Modes::of(&config(dss::Variant::Softmax), &tensors).unwrap();
         assert_eq!(modes.lambda, [[-0.5, 3.0], [0.25, 0.0], [0.0, 1.0]]);
         assert_eq!((modes.growing(), modes.tied), (1, false));
-        assert_eq!((modes.delta_log_re.as_slice(), modes.delta_log_im.as_slice()), (&[ln2, 0.0][..], &[7.0, 8.0][..]));
+        assert_eq!(
+            (modes.delta_log_re.as_slice(), modes.delta_log_im.as_slice()),
+            (&[ln2, 0.0][..], &[7.0, 8.0][..])
+        );
         // λ = −½ at Δ = 2 halves in ln 2 steps, at Δ = 1 in twice as many; λ = i never; λ = ¼ is no fading mode.
         let found = modes.half_lives();
         let known = [ln2, 2.0 * ln2, f64::INFINITY, f64::INFINITY];
-        assert!(found.iter().zip(known).all(|(a, b)| *a == b || (a - b).abs() < 1e-15), "{found:?}");
+        assert!(
+            found.iter().zip(known).all(|(a, b)| *a == b || (a - b).abs() < 1e-15),
+            "{found:?}"
+        );
         assert_eq!(found.len(), 4);
         let (re, im) = modes.deltas();
         let (re, im) = (re.unwrap(), im.unwrap());

@@ -12,9 +12,8 @@ pub(super) fn html(run: &Run) -> String {
     // What is wrong with a checkpoint is for those commands to say that need it.
     let Ok(found) = Inspection::load(path, &Device::flex()) else { return String::new() };
     let figure = |scene: crate::inspect::Scene| {
-        let (title, summary) = (escape(&scene.title), escape(&scene.summary));
-        let svg = scene.inline_svg();
-        format!("<figure>\n<figcaption><b>{title}</b> <span>{summary}</span></figcaption>\n{svg}</figure>\n")
+        let (summary, svg) = (escape(&scene.summary), scene.inline_svg());
+        format!("<figure>\n{svg}<figcaption>{summary}</figcaption>\n</figure>\n")
     };
     pictures(&found).into_iter().map(figure).collect()
 }

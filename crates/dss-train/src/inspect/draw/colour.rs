@@ -31,7 +31,7 @@ pub(in crate::inspect) fn magma(entry: u8) -> Rgb {
 pub(in crate::inspect) fn layer_colour(i: usize, n: usize) -> Rgb {
     let t = if n > 1 { i as f64 / (n - 1) as f64 } else { 0.0 };
     // A path through Oklch: lightness, chroma, hue in degrees.
-    oklch(0.55 + 0.17 * t, 0.15, 255.0 + 170.0 * t)
+    oklch(0.57 + 0.15 * t, 0.15, 255.0 + 170.0 * t)
 }
 
 /// Oklch to sRGB (Ottosson 2020), clipped to what a screen has.

@@ -10,6 +10,6 @@ mod scene;
 mod svg;
 
 pub(super) use colour::{MAGMA, layer_colour};
-pub(super) use panel::{Frame, MARGIN, Panel};
+pub(super) use panel::{Frame, Panel};
 pub use scene::Scene;
-pub(super) use scene::{Anchor, Ink, Mark, Raster, Text, polyline, rectangle};
+pub(super) use scene::{Anchor, Ink, MARGIN, Mark, Raster, TOP, Text, polyline, rectangle};

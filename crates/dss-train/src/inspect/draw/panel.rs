@@ -3,9 +3,6 @@
 use super::scene::{Anchor, Ink, Mark, Scene, Text, rectangle};
 use crate::report::axis::Axis;
 
-/// Space around a picture.
-pub(in crate::inspect) const MARGIN: f64 = 14.0;
-
 /// A rectangle of the scene.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::inspect) struct Frame {
@@ -54,7 +51,11 @@ impl Panel {
     pub fn draw_y(&self, scene: &mut Scene, labels: bool) {
         for &tick in &self.y.ticks {
             let y = self.py(tick);
-            scene.stroke(format!("M{:.1} {y:.1}H{:.1}", self.frame.x, self.frame.right()), Ink::Grid, 1.0);
+            scene.stroke(
+                format!("M{:.1} {y:.1}H{:.1}", self.frame.x, self.frame.right()),
+                Ink::Grid,
+                1.0,
+            );
             if labels {
                 scene.label([self.frame.x - 6.0, y + 4.0], minus(self.y.label(tick)), Anchor::End);
             }

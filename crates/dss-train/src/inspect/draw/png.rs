@@ -126,7 +126,8 @@ impl Canvas {
             let y = i64::from(place.top) + row as i64;
             for (column, &cover) in cover.iter().enumerate() {
                 let x = i64::from(place.left) + column as i64;
-                let inside = (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y);
+                let inside =
+                    (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y);
                 if cover > 0 && inside {
                     let share = opacity * f64::from(cover) / 255.0;
                     self.blend(x as usize, y as usize, colour.map(f64::from), share);

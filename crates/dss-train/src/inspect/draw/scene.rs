@@ -4,6 +4,11 @@ use std::fmt::Write;
 
 use super::colour::Rgb;
 
+/// Space around a picture.
+pub(in crate::inspect) const MARGIN: f64 = 14.0;
+/// Where the parts below a picture's title begin.
+pub(in crate::inspect) const TOP: f64 = MARGIN + 28.0;
+
 /// What a mark is painted with. All but `Fixed` follow the light and dark theme of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::inspect) enum Ink {
@@ -13,8 +18,6 @@ pub(in crate::inspect) enum Ink {
     Quiet,
     /// Grid lines.
     Grid,
-    /// Behind a plot.
-    Panel,
     /// The first colour of the page's charts.
     First,
     /// The second colour of the page's charts.
@@ -91,9 +94,24 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub(in crate::inspect) fn new(name: &'static str, title: &str, width: f64, height: f64) -> Self {
+    /// A picture with its title.
+    pub(in crate::inspect) fn new(
+        name: &'static str,
+        title: &str,
+        width: f64,
+        height: f64,
+    ) -> Self {
         let (title, summary) = (title.to_owned(), String::new());
-        Self { name, title, summary, width, height, marks: Vec::new() }
+        let heading = Text {
+            at: [MARGIN, MARGIN + 12.0],
+            words: title.clone(),
+            size: 15.0,
+            ink: Ink::Text,
+            anchor: Anchor::Start,
+            bold: true,
+            upright: false,
+        };
+        Self { name, title, summary, width, height, marks: vec![Mark::Text(heading)] }
     }
 
     pub(in crate::inspect) fn stroke(&mut self, path: String, ink: Ink, width: f64) {
@@ -108,12 +126,23 @@ impl Scene {
         self.marks.push(Mark::Fill { path, ink, opacity });
     }
 
-    pub(in crate::inspect) fn dots(&mut self, at: Vec<[f64; 2]>, radius: f64, ink: Ink, opacity: f64) {
+    pub(in crate::inspect) fn dots(
+        &mut self,
+        at: Vec<[f64; 2]>,
+        radius: f64,
+        ink: Ink,
+        opacity: f64,
+    ) {
         self.marks.push(Mark::Dots { at, radius, ink, opacity });
     }
 
     /// A label of ordinary size.
-    pub(in crate::inspect) fn label(&mut self, at: [f64; 2], words: impl Into<String>, anchor: Anchor) {
+    pub(in crate::inspect) fn label(
+        &mut self,
+        at: [f64; 2],
+        words: impl Into<String>,
+        anchor: Anchor,
+    ) {
         let text = Text {
             at,
             words: words.into(),

@@ -22,7 +22,6 @@ impl Ink {
             Self::Text => [0x1c, 0x1e, 0x21],
             Self::Quiet => [0x5d, 0x64, 0x6d],
             Self::Grid => [0xdc, 0xdf, 0xe3],
-            Self::Panel => [0xf3, 0xf4, 0xf5],
             Self::First => [0x25, 0x63, 0xb0],
             Self::Second => [0xc2, 0x41, 0x0c],
             Self::Fixed(rgb) => rgb,
@@ -34,7 +33,6 @@ impl Ink {
             Self::Text => "text",
             Self::Quiet => "quiet",
             Self::Grid => "line",
-            Self::Panel => "panel",
             Self::First => "c1",
             Self::Second => "c2",
             Self::Fixed(_) => "",
@@ -98,7 +96,8 @@ impl Scene {
                 }
                 Mark::Fill { path, ink, opacity } => {
                     let fill = ink.css(theme);
-                    let _ = writeln!(out, "<path d=\"{path}\" fill=\"{fill}\"{}/>", opaque(*opacity));
+                    let _ =
+                        writeln!(out, "<path d=\"{path}\" fill=\"{fill}\"{}/>", opaque(*opacity));
                 }
                 Mark::Dots { at, radius, ink, opacity } => {
                     let fill = ink.css(theme);
@@ -128,8 +127,11 @@ fn words(text: &Text, theme: Theme, out: &mut String) {
         Anchor::End => " text-anchor=\"end\"",
     };
     let bold = if text.bold { " font-weight=\"600\"" } else { "" };
-    let turn =
-        if text.upright { format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"") } else { String::new() };
+    let turn = if text.upright {
+        format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"")
+    } else {
+        String::new()
+    };
     let _ = writeln!(
         out,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{}\" fill=\"{}\"{anchor}{bold}{turn}>{}</text>",

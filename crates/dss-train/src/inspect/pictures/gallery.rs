@@ -1,8 +1,10 @@
 //! Some kernels of each layer, from the one that peaks first to the one that peaks last.
 
-use super::{WIDTH, layer_name};
+use super::{WIDTH, layer_name, titled};
 use crate::inspect::bank::{Bank, argmax};
-use crate::inspect::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, layer_colour, polyline};
+use crate::inspect::draw::{
+    Anchor, Frame, Ink, MARGIN, Mark, Panel, Scene, TOP, Text, layer_colour, polyline,
+};
 use crate::inspect::{Inspection, Layer};
 use crate::report::axis::Axis;
 
@@ -15,7 +17,7 @@ const POINTS: usize = 400;
 
 const HEIGHT: f64 = 84.0;
 const LEFT: f64 = 20.0;
-const TOP: f64 = 24.0;
+const HEAD: f64 = 22.0;
 const BOTTOM: f64 = 26.0;
 
 pub(super) fn gallery(inspection: &Inspection) -> Scene {
@@ -24,16 +26,17 @@ pub(super) fn gallery(inspection: &Inspection) -> Scene {
         n @ 0..=LAYERS => (0..n).collect(),
         n => (0..LAYERS).map(|i| i * (n - 1) / (LAYERS - 1)).collect(),
     };
-    let pitch = TOP + HEIGHT + BOTTOM;
-    let height = 2.0 * MARGIN + pitch * shown.len().max(1) as f64 + 14.0;
-    let mut scene = Scene::new("gallery", "A gallery of kernels", WIDTH, height);
+    let pitch = HEAD + HEIGHT + BOTTOM;
+    let height = TOP + pitch * shown.len().max(1) as f64 + 24.0;
+    let mut scene =
+        Scene::new("gallery", &titled("A gallery of kernels", inspection), WIDTH, height);
     scene.summary = format!(
         "{COLUMNS} kernels of each layer over their own reach, from the one that peaks first to the one that peaks last."
     );
     for (row, &i) in shown.iter().enumerate() {
         let Layer { kernels, .. } = &all[i];
-        let y = MARGIN + row as f64 * pitch + TOP;
-        scene.marks.push(crate::inspect::draw::Mark::Text(crate::inspect::draw::Text {
+        let y = TOP + row as f64 * pitch + HEAD;
+        scene.marks.push(Mark::Text(Text {
             at: [MARGIN + 8.0, y + 0.5 * HEIGHT],
             words: layer_name(i),
             size: 12.0,
@@ -49,7 +52,7 @@ pub(super) fn gallery(inspection: &Inspection) -> Scene {
             panel(&mut scene, frame, kernels, which, Ink::Fixed(layer_colour(i, all.len())));
         }
     }
-    scene.label([WIDTH / 2.0, height - MARGIN], "position k", Anchor::Middle);
+    scene.label([WIDTH / 2.0, height - 10.0], "position k", Anchor::Middle);
     scene
 }
 

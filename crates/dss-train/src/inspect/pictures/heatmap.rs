@@ -1,9 +1,9 @@
 //! All kernels of a model at a glance: one row of pixels per kernel, |K|/‖K‖∞, sorted by where they peak.
 
-use super::{WIDTH, layer_name};
+use super::{WIDTH, layer_name, titled};
 use crate::inspect::bank::{Bank, LOCAL, argmax};
 use crate::inspect::draw::{
-    Anchor, Frame, Ink, MARGIN, MAGMA, Mark, Panel, Raster, Scene, Text, rectangle,
+    Anchor, Frame, Ink, MAGMA, MARGIN, Mark, Panel, Raster, Scene, TOP, Text, rectangle,
 };
 use crate::inspect::{Inspection, Layer};
 use crate::report::axis::Axis;
@@ -19,7 +19,7 @@ const ROWS: usize = 256;
 const HEIGHT: f64 = 150.0;
 /// Space for the names around a panel.
 const LEFT: f64 = 34.0;
-const TOP: f64 = 26.0;
+const HEAD: f64 = 22.0;
 const BOTTOM: f64 = 44.0;
 /// Space for the colour bar.
 const BAR: f64 = 64.0;
@@ -45,19 +45,20 @@ pub(super) fn kernels(inspection: &Inspection) -> Scene {
     };
     let rows = parts.len().div_ceil(columns).max(1);
     let pitch = (WIDTH - 2.0 * MARGIN - BAR) / columns as f64;
-    let height = 2.0 * MARGIN + rows as f64 * (TOP + HEIGHT + BOTTOM);
-    let mut scene = Scene::new("kernels", "Kernels", WIDTH, height);
+    let height = TOP + rows as f64 * (HEAD + HEIGHT + BOTTOM) + 4.0;
+    let mut scene = Scene::new("kernels", &titled("Kernels", inspection), WIDTH, height);
     for (i, (name, bank, c)) in parts.iter().enumerate() {
         let frame = Frame {
             x: MARGIN + (i % columns) as f64 * pitch + LEFT,
-            y: MARGIN + (i / columns) as f64 * (TOP + HEIGHT + BOTTOM) + TOP,
+            y: TOP + (i / columns) as f64 * (HEAD + HEIGHT + BOTTOM) + HEAD,
             width: pitch - LEFT - 8.0,
             height: HEIGHT,
         };
         panel(&mut scene, frame, name, bank, *c);
     }
     bar(&mut scene);
-    let peaks = crate::inspect::bank::peaks(inspection.layers.iter().flat_map(|l| l.kernels.rows()));
+    let peaks =
+        crate::inspect::bank::peaks(inspection.layers.iter().flat_map(|l| l.kernels.rows()));
     scene.summary = format!(
         "Absolute values of the {} kernels over their first {POSITIONS} positions at most, each divided by its maximum, \
          sorted by the position of the maximum. {:.0} % of them peak at or beyond {LOCAL}; the 95th percentile of the \
@@ -75,11 +76,11 @@ fn panel(scene: &mut Scene, frame: Frame, name: &str, bank: &Bank, c: usize) {
     let [x, y] = [frame.right(), frame.y - 9.0];
     scene.label([x, y], format!("{} kernels", bank.h), Anchor::End);
     scene.marks.push(Mark::Image { rectangle: frame.rectangle(), raster: raster(bank, c) });
-    let panel = Panel {
-        x: Axis::linear(0.0, shown as f64, 5, false),
-        y: Axis::linear(0.0, bank.h as f64, 4, false),
-        frame,
-    };
+    let mut x = Axis::linear(0.0, shown as f64, 6, false);
+    if shown == POSITIONS {
+        x.ticks = [0, LOCAL, 256, 512, 768, POSITIONS].map(|k| k as f64).to_vec();
+    }
+    let panel = Panel { x, y: Axis::linear(0.0, bank.h as f64, 4, false), frame };
     if shown > LOCAL {
         let x = panel.px(LOCAL as f64);
         let white = Ink::Fixed([255; 3]);
@@ -116,7 +117,7 @@ fn raster(bank: &Bank, c: usize) -> Raster {
 
 /// The colour bar of all panels.
 fn bar(scene: &mut Scene) {
-    let frame = Frame { x: WIDTH - MARGIN - 46.0, y: MARGIN + TOP, width: 11.0, height: HEIGHT };
+    let frame = Frame { x: WIDTH - MARGIN - 46.0, y: TOP + HEAD, width: 11.0, height: HEIGHT };
     let values = (0..MAGMA).rev().map(|i| i as u8).collect();
     let raster = Raster { width: 1, height: MAGMA, values };
     scene.marks.push(Mark::Image { rectangle: frame.rectangle(), raster });
@@ -127,13 +128,13 @@ fn bar(scene: &mut Scene) {
         let label = ["0", "0.25", "0.5", "0.75", "1"][i as usize];
         scene.label([frame.right() + 7.0, y + 4.0], label, Anchor::Start);
     }
-    let at = [frame.x + 0.5 * frame.width, frame.y - 9.0];
+    let at = [WIDTH - 4.0, frame.y - 9.0];
     scene.marks.push(Mark::Text(Text {
         at,
         words: "|K| / ‖K‖∞".into(),
         size: 11.0,
         ink: Ink::Quiet,
-        anchor: Anchor::Middle,
+        anchor: Anchor::End,
         bold: false,
         upright: false,
     }));

@@ -2,15 +2,15 @@
 
 use dss_kernels::init;
 
-use super::{WIDTH, layer_name};
-use crate::inspect::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, layer_colour};
+use super::{WIDTH, layer_name, titled};
+use crate::inspect::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour};
 use crate::inspect::{Inspection, Layer};
 use crate::report::axis::Axis;
 
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 62.0;
-const TOP: f64 = 34.0;
+const LEGEND: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
 /// Legend entries on one line.
 const PER_LINE: usize = 8;
@@ -24,20 +24,28 @@ pub(super) fn plane(inspection: &Inspection) -> Scene {
     let layers = &inspection.layers;
     let start = start(inspection);
     let lines = (layers.len() + 1).div_ceil(PER_LINE);
-    let top = MARGIN + TOP + 18.0 * (lines - 1) as f64;
-    let mut scene =
-        Scene::new("lambda", "Λ in the complex plane", WIDTH, top + HEIGHT + BOTTOM + MARGIN);
+    let top = TOP + LEGEND + 18.0 * (lines - 1) as f64;
+    let mut scene = Scene::new(
+        "lambda",
+        &titled("Λ in the complex plane", inspection),
+        WIDTH,
+        top + HEIGHT + BOTTOM,
+    );
     let all = || layers.iter().flat_map(|l| &l.modes.lambda).chain(&start);
     let range = |part: fn(&[f64; 2]) -> f64| {
-        let (low, high) = all().map(part).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
-            (low.min(x), high.max(x))
-        });
+        let (low, high) = all()
+            .map(part)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
         let pad = 0.04 * (high - low).max(0.25);
         (low - pad, high + pad)
     };
     let (re, im) = (range(|z| z[0]), range(|z| scaled(z[1])));
-    let frame =
-        Frame { x: MARGIN + LEFT, y: top, width: WIDTH - 2.0 * MARGIN - LEFT - RIGHT, height: HEIGHT };
+    let frame = Frame {
+        x: MARGIN + LEFT,
+        y: top,
+        width: WIDTH - 2.0 * MARGIN - LEFT - RIGHT,
+        height: HEIGHT,
+    };
     let panel = Panel {
         x: Axis::linear(re.0, re.1, 8, false),
         y: Axis::linear(im.0, im.1, 6, false),
@@ -56,7 +64,7 @@ pub(super) fn plane(inspection: &Inspection) -> Scene {
     let place = |z: &[f64; 2]| panel.at(z[0], scaled(z[1]));
     for (i, Layer { modes, .. }) in layers.iter().enumerate() {
         let ink = Ink::Fixed(layer_colour(i, layers.len()));
-        scene.dots(modes.lambda.iter().map(place).collect(), 3.4, ink, 0.8);
+        scene.dots(modes.lambda.iter().map(place).collect(), 3.4, ink, 0.85);
     }
     scene.dots(start.iter().map(place).collect(), 1.9, Ink::Text, 1.0);
     legend(&mut scene, layers.len(), !start.is_empty());
@@ -87,7 +95,7 @@ fn right_axis(scene: &mut Scene, panel: &Panel, im: (f64, f64)) {
 fn legend(scene: &mut Scene, layers: usize, start: bool) {
     for i in 0..layers + usize::from(start) {
         let x = MARGIN + LEFT + 92.0 * (i % PER_LINE) as f64;
-        let y = MARGIN + 10.0 + 18.0 * (i / PER_LINE) as f64;
+        let y = TOP + 8.0 + 18.0 * (i / PER_LINE) as f64;
         if i < layers {
             let ink = Ink::Fixed(layer_colour(i, layers));
             scene.dots(vec![[x + 4.0, y]], 4.0, ink, 0.8);

@@ -22,6 +22,14 @@ pub fn all(inspection: &Inspection) -> Vec<Scene> {
     ]
 }
 
+/// A title with the name of the task.
+fn titled(what: &str, inspection: &Inspection) -> String {
+    match inspection.task() {
+        "" => what.to_owned(),
+        task => format!("{what}: {task}"),
+    }
+}
+
 /// The names of a model's layers, counted from 1 as people do.
 fn layer_name(i: usize) -> String {
     format!("layer {}", i + 1)

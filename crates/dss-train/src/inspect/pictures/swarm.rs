@@ -1,13 +1,15 @@
 //! One number per mode or channel, layer by layer: Λ_re and Δ_log (the figures of the paper's appendix).
 
-use super::{WIDTH, layer_name};
-use crate::inspect::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, layer_colour, rectangle};
+use super::{WIDTH, layer_name, titled};
+use crate::inspect::draw::{
+    Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, rectangle,
+};
 use crate::inspect::{Inspection, Layer};
 use crate::report::axis::Axis;
 
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 52.0;
-const TOP: f64 = 28.0;
+const LEGEND: f64 = 28.0;
 const BOTTOM: f64 = 26.0;
 const RADIUS: f64 = 2.4;
 
@@ -40,10 +42,17 @@ pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
         level: skew.then_some(-0.5),
         legend: if skew { vec![(Ink::Text, "initial value −0.5", true)] } else { Vec::new() },
     };
-    let mut scene = swarms("lambda-re", "Re λ per layer", "Re λ", groups.collect(), &behind);
+    let mut scene = swarms(
+        "lambda-re",
+        &titled("Re λ per layer", inspection),
+        "Re λ",
+        groups.collect(),
+        &behind,
+    );
     let growing: Vec<String> =
         inspection.layers.iter().map(|l| l.modes.growing().to_string()).collect();
-    scene.summary = format!("Modes with a positive real part in each layer: {}.", growing.join(", "));
+    scene.summary =
+        format!("Modes with a positive real part in each layer: {}.", growing.join(", "));
     scene
 }
 
@@ -63,14 +72,18 @@ pub(super) fn delta_log(inspection: &Inspection) -> Scene {
         legend.push((Ink::Second, "Δ_log of Im Λ", false));
     }
     legend.push((Ink::Grid, "initial range", true));
-    let behind = Behind {
-        band: Some((config.delta_min.ln(), config.delta_max.ln())),
-        level: None,
-        legend,
-    };
-    let mut scene = swarms("delta-log", "Δ_log per layer", "Δ_log", groups.collect(), &behind);
+    let behind =
+        Behind { band: Some((config.delta_min.ln(), config.delta_max.ln())), level: None, legend };
+    let mut scene = swarms(
+        "delta-log",
+        &titled("Δ_log per layer", inspection),
+        "Δ_log",
+        groups.collect(),
+        &behind,
+    );
     let all = || {
-        let of = |l: &Layer| l.modes.delta_log_re.iter().chain(&l.modes.delta_log_im).copied().collect();
+        let of =
+            |l: &Layer| l.modes.delta_log_re.iter().chain(&l.modes.delta_log_im).copied().collect();
         inspection.layers.iter().flat_map(of as fn(&Layer) -> Vec<f64>)
     };
     scene.summary = format!(
@@ -88,10 +101,10 @@ fn swarms(
     layers: Vec<Vec<Group>>,
     behind: &Behind,
 ) -> Scene {
-    let mut scene = Scene::new(name, title, WIDTH, 2.0 * MARGIN + TOP + HEIGHT + BOTTOM);
+    let mut scene = Scene::new(name, title, WIDTH, TOP + LEGEND + HEIGHT + BOTTOM + 4.0);
     let frame = Frame {
         x: MARGIN + LEFT,
-        y: MARGIN + TOP,
+        y: TOP + LEGEND,
         width: WIDTH - 2.0 * MARGIN - LEFT,
         height: HEIGHT,
     };
@@ -126,7 +139,8 @@ fn swarms(
         for (j, Group { values, ink }) in groups.iter().enumerate() {
             let middle = frame.x + slot * i as f64 + share * (j as f64 + 0.5);
             // Two swarms of a layer stand closer to each other than to those of the next.
-            let middle = middle + if groups.len() == 2 { share * (0.12 - 0.24 * j as f64) } else { 0.0 };
+            let middle =
+                middle + if groups.len() == 2 { share * (0.12 - 0.24 * j as f64) } else { 0.0 };
             let heights: Vec<f64> = values.iter().map(|v| panel.py(*v)).collect();
             let offsets = spread(&heights, RADIUS, 0.40 * share);
             let at = heights.iter().zip(&offsets).map(|(y, x)| [middle + x, *y]).collect();
@@ -134,12 +148,16 @@ fn swarms(
         }
         let at = [frame.x + slot * (i as f64 + 0.5), frame.bottom() + 17.0];
         if layers.len() <= 16 || i % 4 == 0 {
-            scene.label(at, if layers.len() <= 12 { layer_name(i) } else { (i + 1).to_string() }, Anchor::Middle);
+            scene.label(
+                at,
+                if layers.len() <= 12 { layer_name(i) } else { (i + 1).to_string() },
+                Anchor::Middle,
+            );
         }
     }
     let mut x = frame.x;
     for (ink, name, line) in &behind.legend {
-        let y = MARGIN + 10.0;
+        let y = TOP + 8.0;
         match (ink, line) {
             (Ink::Grid, _) => scene.fill(rectangle([x, y - 5.0, 16.0, 10.0]), *ink, 0.8),
             (_, true) => scene.dashes(format!("M{x:.1} {y:.1}h18"), *ink, 1.0),
