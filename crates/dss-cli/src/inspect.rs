@@ -9,7 +9,7 @@ use burn::tensor::Device;
 use dss_train::inspect::causality::Causality;
 use dss_train::inspect::modes::Deltas;
 use dss_train::inspect::statistics::Spread;
-use dss_train::inspect::{Inspection, LayerReport, Report, export, pictures};
+use dss_train::inspect::{Inspection, LayerReport, Report, export, kind, pictures};
 use dss_train::report::write_report;
 use dss_train::threads;
 
@@ -104,11 +104,10 @@ fn tables(report: &Report) -> String {
 
 fn head(report: &Report) -> String {
     let config = &report.model;
-    let kind = serde_json::to_value(config.variant).unwrap_or_default();
     let task = if report.task.is_empty() { "a model" } else { &report.task };
     format!(
-        "{task}: DSS {}, {} of H = {} channels and N = {} states, L = {}, step {}",
-        kind.as_str().unwrap_or_default(),
+        "{task}: {}, {} of H = {} channels and N = {} states, L = {}, step {}",
+        kind(config),
         dss_train::text::plural(config.layers as u64, "layer"),
         config.h,
         config.n,

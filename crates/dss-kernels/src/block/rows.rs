@@ -30,16 +30,13 @@ macro_rules! simd {
 }
 
 simd! {
-    /// v += D·u; g = GELU(v)·mask. v, u: `[rows, H]`; g: `[rows, width]`.
+    /// g = GELU(v)·mask. v: `[rows, H]`; g: `[rows, width]`.
     fn gelu<T>(
-        v: &'a mut [T], u: &'a [T], d: &'a [T], mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
+        v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
     ) |fuse| {
-        let h = d.len();
-        let rows = v.chunks_exact_mut(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width));
-        for ((v, u), g) in rows {
-            for (((v, &u), &d), g) in v.iter_mut().zip(u).zip(d).zip(g.iter_mut()) {
-                *v += d * u;
-                *g = *v * v.normal(fuse).0;
+        for (v, g) in v.chunks_exact(h).zip(g.chunks_exact_mut(width)) {
+            for (&v, g) in v.iter().zip(g.iter_mut()) {
+                *g = v * v.normal(fuse).0;
             }
             if let Some(mask) = mask {
                 for (g, &mask) in g.iter_mut().zip(mask) {
@@ -158,55 +155,12 @@ simd! {
 }
 
 simd! {
-    /// dv = dg·slope; dd += Σ dv·u. dg, slope: `[rows, width]`; u, dv: `[rows, H]`.
-    fn through_gelu<T>(
-        dg: &'a [T], slope: &'a [T], width: usize, u: &'a [T], dv: &'a mut [T], dd: &'a mut [T],
-    ) |_| {
-        let h = dd.len();
+    /// dv = dg·slope. dg, slope: `[rows, width]`; dv: `[rows, H]`.
+    fn through_gelu<T>(dg: &'a [T], slope: &'a [T], width: usize, dv: &'a mut [T], h: usize) |_| {
         let rows = dg.chunks_exact(width).zip(slope.chunks_exact(width));
-        for ((dg, slope), (u, dv)) in rows.zip(u.chunks_exact(h).zip(dv.chunks_exact_mut(h))) {
-            let outputs = dv.iter_mut().zip(dd.iter_mut());
-            for (((&dg, &slope), &u), (dv, dd)) in dg.iter().zip(slope).zip(u).zip(outputs) {
+        for ((dg, slope), dv) in rows.zip(dv.chunks_exact_mut(h)) {
+            for ((&dg, &slope), dv) in dg.iter().zip(slope).zip(dv) {
                 *dv = dg * slope;
-                *dd += *dv * u;
-            }
-        }
-    }
-}
-
-simd! {
-    /// out += D·dv. out, dv: `[rows, H]`.
-    fn add_skip<T>(out: &'a mut [T], d: &'a [T], dv: &'a [T]) |_| {
-        let h = d.len();
-        for (out, dv) in out.chunks_exact_mut(h).zip(dv.chunks_exact(h)) {
-            for ((out, &d), &dv) in out.iter_mut().zip(d).zip(dv) {
-                *out += d * dv;
-            }
-        }
-    }
-}
-
-simd! {
-    /// out = du + D·dv. All `[rows, H]`.
-    fn with_skip<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) |_| {
-        let h = d.len();
-        let rows = out.chunks_exact_mut(h).zip(du.chunks_exact(h)).zip(dv.chunks_exact(h));
-        for ((out, du), dv) in rows {
-            for (((out, &du), &d), &dv) in out.iter_mut().zip(du).zip(d).zip(dv) {
-                *out = du + d * dv;
-            }
-        }
-    }
-}
-
-simd! {
-    /// out += du + D·dv. All `[rows, H]`.
-    fn add_both<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) |_| {
-        let h = d.len();
-        let rows = out.chunks_exact_mut(h).zip(du.chunks_exact(h)).zip(dv.chunks_exact(h));
-        for ((out, du), dv) in rows {
-            for (((out, &du), &d), &dv) in out.iter_mut().zip(du).zip(d).zip(dv) {
-                *out += du + d * dv;
             }
         }
     }

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use burn::tensor::{Device, FloatDType, TensorData};
 use dss::checkpoint::{self, CheckpointMeta};
-use dss::{Model, ModelConfig};
+use dss::{MixerKind, Model, ModelConfig, Variant};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -189,14 +189,25 @@ impl Inspection {
         if let Err(error) = self.model.check_len(len.saturating_add(1)) {
             return PastEnd { allowed: false, why: error.to_string() };
         }
-        let why = match (config.kernel_len, config.variant) {
-            (1.., _) => format!("every layer sees {} steps at most", config.kernel_len.min(len)),
-            (0, dss::Variant::Softmax) => {
+        let why = match (config.kernel_len, config.mixer, config.variant) {
+            (1.., _, _) => format!("every layer sees {} steps at most", config.kernel_len.min(len)),
+            (0, MixerKind::Dss, Variant::Softmax) => {
                 format!("no mode has Re λ > 0; the softmax stays that of length {len}")
             }
-            (0, _) => "the kernel does not depend on the length".to_owned(),
+            (0, _, _) => "the kernel does not depend on the length".to_owned(),
         };
         PastEnd { allowed: true, why }
+    }
+}
+
+/// What a model's layers are, in words.
+pub fn kind(config: &ModelConfig) -> &'static str {
+    match (config.mixer, config.variant) {
+        (MixerKind::Dss, Variant::Softmax) => "DSS softmax",
+        (MixerKind::Dss, Variant::Exp) => "DSS exp",
+        (MixerKind::Dss, Variant::ExpNoScale) => "DSS exp-no-scale",
+        (MixerKind::S4, _) => "S4",
+        (MixerKind::S4d, _) => "S4D",
     }
 }
 

@@ -1,11 +1,13 @@
 //! Λ and Δ of one layer as plain numbers, and what they say: which modes grow, how fast the others fade.
 //!
-//! A mode fades as |e^{λΔ}| = e^{Re(λ)·Δ} per step: its half-life is ln 2 / (−Re(λ)·Δ) steps.
+//! A mode fades as |e^{λΔ}| = e^{Re(λ)·Δ} per step: its half-life is ln 2 / (−Re(λ)·Δ) steps. With the bilinear rule it
+//! is |(1 + λΔ/2)/(1 − λΔ/2)| per step. The modes of S4 are the eigenvalues of Λ − PP*, which no one can compute well
+//! (those of HiPPO are −1, −2, …, −N, with eigenvectors that are all but parallel): it has Λ, but no half-lives here.
 
 use std::collections::BTreeMap;
 use std::f64::consts::LN_2;
 
-use dss::ModelConfig;
+use dss::{Discretisation, MixerKind, ModelConfig, Variant};
 use serde::Serialize;
 
 use super::statistics::{Spread, far_out};
@@ -24,6 +26,19 @@ pub struct Modes {
     pub delta_log_im: Vec<f64>,
     /// Whether the two are the same parameter.
     pub tied: bool,
+    /// What a step does to a mode.
+    pub step: Step,
+}
+
+/// What a step does to a mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Times e^{λΔ}.
+    Exponential,
+    /// Times (1 + λΔ/2)/(1 − λΔ/2).
+    Bilinear,
+    /// Λ is not all of the system: S4.
+    LowRank,
 }
 
 /// How one Δ of a layer is spread over the channels.
@@ -53,15 +68,24 @@ impl Modes {
     /// What is missing.
     pub fn of(config: &ModelConfig, tensors: &BTreeMap<&str, Vec<f64>>) -> Result<Self, String> {
         let get = |name: &str| tensors.get(name).ok_or_else(|| format!("there is no {name}"));
-        let lambda = get("lambda")?;
-        let exp = config.variant != dss::Variant::Softmax;
-        let re = |stored: f64| if exp { -stored.exp() } else { stored };
-        let lambda = lambda.chunks_exact(2).map(|z| [re(z[0]), z[1]]).collect();
+        let stored: Vec<Eigenvalue> = if config.mixer == MixerKind::Dss {
+            get("lambda")?.chunks_exact(2).map(|z| [z[0], z[1]]).collect()
+        } else {
+            get("lambda_re")?.iter().zip(get("lambda_im")?).map(|(re, im)| [*re, *im]).collect()
+        };
+        let plain = config.mixer == MixerKind::Dss && config.variant == Variant::Softmax;
+        let re = |stored: f64| if plain { stored } else { -stored.exp() };
+        let lambda = stored.into_iter().map(|z| [re(z[0]), z[1]]).collect();
+        let step = match (config.mixer, config.discretisation) {
+            (MixerKind::S4, _) => Step::LowRank,
+            (MixerKind::S4d, Discretisation::Bilinear) => Step::Bilinear,
+            _ => Step::Exponential,
+        };
         let stored = get("delta_log")?;
         let tied = stored.len() == config.h;
         let per = if tied { 1 } else { 2 };
         let delta = |i: usize| stored.iter().skip(i).step_by(per).copied().collect();
-        Ok(Self { lambda, delta_log_re: delta(0), delta_log_im: delta(per - 1), tied })
+        Ok(Self { lambda, delta_log_re: delta(0), delta_log_im: delta(per - 1), tied, step })
     }
 
     /// How many modes have Re λ > 0.
@@ -69,11 +93,29 @@ impl Modes {
         self.lambda.iter().filter(|z| z[0] > 0.0).count()
     }
 
-    /// Half-lives in steps of all modes with Re λ ≤ 0 in all channels, `[H·modes]`; infinite for Re λ = 0.
+    /// Half-lives in steps of all modes with Re λ ≤ 0 in all channels, `[modes·H]`; infinite for Re λ = 0. None of S4.
     pub fn half_lives(&self) -> Vec<f64> {
+        if self.step == Step::LowRank {
+            return Vec::new();
+        }
         let fading = self.lambda.iter().filter(|z| z[0] <= 0.0);
-        let of = |z: &Eigenvalue, delta_log: &f64| LN_2 / (-z[0] * delta_log.exp());
-        fading.flat_map(|z| self.delta_log_re.iter().map(move |d| of(z, d))).collect()
+        let deltas = || self.delta_log_re.iter().zip(&self.delta_log_im);
+        fading
+            .flat_map(|z| deltas().map(|d| LN_2 / self.decay(*z, [d.0.exp(), d.1.exp()])))
+            .collect()
+    }
+
+    /// −ln of what is left of a mode after one step.
+    fn decay(&self, [re, im]: Eigenvalue, delta: [f64; 2]) -> f64 {
+        let (x, y) = (re * delta[0], im * delta[1]);
+        match self.step {
+            // |1 − z/2|²/|1 + z/2|² = 1 − 2x/|1 + z/2|².
+            Step::Bilinear => {
+                let (a, b) = (1.0 + 0.5 * x, 0.5 * y);
+                0.5 * (-2.0 * x / (a * a + b * b)).ln_1p()
+            }
+            Step::Exponential | Step::LowRank => -x,
+        }
     }
 
     /// Δ for the real part of Λ and, unless it is the same, for the imaginary part.
@@ -138,6 +180,27 @@ mod tests {
         assert_eq!(modes.lambda, [[-1.0, 5.0]]);
         assert!(modes.tied && modes.deltas().1.is_none());
         assert!(Modes::of(&config(dss::Variant::Exp), &BTreeMap::new()).is_err());
+    }
+
+    #[test]
+    fn pairs_of_s4_and_s4d() {
+        let tensors = BTreeMap::from([
+            ("lambda_re", vec![0.0]),
+            ("lambda_im", vec![3.0]),
+            ("delta_log", vec![0.0, 2f64.ln()]),
+        ]);
+        let of = |mixer, discretisation| {
+            let config = ModelConfig { mixer, discretisation, ..config(dss::Variant::Softmax) };
+            Modes::of(&config, &tensors).unwrap()
+        };
+        let modes = of(MixerKind::S4d, Discretisation::Zoh);
+        assert_eq!((modes.lambda.as_slice(), modes.tied), (&[[-1.0, 3.0]][..], true));
+        assert!((modes.half_lives()[1] - 0.5 * LN_2).abs() < 1e-15);
+        // λ = −1 + 3i: |1 + λ/2|² = 0.25 + 2.25, |1 − λ/2|² = 2.25 + 2.25 at Δ = 1.
+        let found = of(MixerKind::S4d, Discretisation::Bilinear).half_lives();
+        let known = LN_2 / (0.5 * (4.5f64 / 2.5).ln());
+        assert!((found[0] / known - 1.0).abs() < 1e-14, "{found:?} {known}");
+        assert!(of(MixerKind::S4, Discretisation::Zoh).half_lives().is_empty());
     }
 
     #[test]

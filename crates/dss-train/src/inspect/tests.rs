@@ -113,6 +113,8 @@ fn pictures_are_xml_and_png_whatever_the_model() {
         (config(), 40),
         (ModelConfig { bidirectional: true, variant: Variant::Exp, ..config() }, 2000),
         (ModelConfig { layers: 1, h: 1, n: 1, delta: dss::Delta::Tied, ..config() }, 1),
+        (ModelConfig { mixer: MixerKind::S4, ..config() }, 300),
+        (ModelConfig { mixer: MixerKind::S4d, bidirectional: true, ..config() }, 30),
         (ModelConfig { layers: 14, h: 2, lambda_init: dss::LambdaInit::Random, ..config() }, 9),
     ];
     for (config, len) in models {
@@ -149,6 +151,19 @@ fn silent_and_extreme_models_have_pictures_too() {
             well_formed(&scene.svg());
             scene.png();
         }
+    }
+}
+
+#[test]
+fn s4_and_s4d_have_numbers() {
+    for mixer in [MixerKind::S4, MixerKind::S4d] {
+        let report = inspection(ModelConfig { mixer, ..config() }, 40, |_, _| ()).report().unwrap();
+        let layer = &report.layers[0];
+        assert_eq!((layer.modes, layer.growing), (2, 0));
+        assert!((layer.lambda_re.median + 0.5).abs() < 1e-6 && layer.delta_im.is_none());
+        assert_eq!(layer.half_life_steps.is_some(), mixer == MixerKind::S4d);
+        assert!(report.past_end.allowed, "{:?}", report.past_end);
+        assert!(matches!(report.causality, Causality::Causal { .. }), "{:?}", report.causality);
     }
 }
 

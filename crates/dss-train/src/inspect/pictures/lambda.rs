@@ -1,5 +1,6 @@
 //! Λ of all layers in the complex plane over the points it started from (Figure 4 of the paper).
 
+use dss::{LambdaInit, MixerKind, S4dInit};
 use dss_kernels::init;
 
 use super::{WIDTH, layer_name, titled};
@@ -22,7 +23,7 @@ fn scaled(im: f64) -> f64 {
 
 pub(super) fn plane(inspection: &Inspection) -> Scene {
     let layers = &inspection.layers;
-    let start = start(inspection);
+    let (start, start_name) = start(inspection);
     let lines = (layers.len() + 1).div_ceil(PER_LINE);
     let top = TOP + LEGEND + 18.0 * (lines - 1) as f64;
     let mut scene = Scene::new(
@@ -67,7 +68,7 @@ pub(super) fn plane(inspection: &Inspection) -> Scene {
         scene.dots(modes.lambda.iter().map(place).collect(), 3.4, ink, 0.85);
     }
     scene.dots(start.iter().map(place).collect(), 1.9, Ink::Text, 1.0);
-    legend(&mut scene, layers.len(), !start.is_empty());
+    legend(&mut scene, layers.len(), start_name);
     let growing: usize = layers.iter().map(|l| l.modes.growing()).sum();
     let total: usize = layers.iter().map(|l| l.modes.lambda.len()).sum();
     scene.summary = format!(
@@ -92,8 +93,8 @@ fn right_axis(scene: &mut Scene, panel: &Panel, im: (f64, f64)) {
     scene.label([right + 7.0, panel.frame.y - 9.0], "Im λ", Anchor::Start);
 }
 
-fn legend(scene: &mut Scene, layers: usize, start: bool) {
-    for i in 0..layers + usize::from(start) {
+fn legend(scene: &mut Scene, layers: usize, start: &str) {
+    for i in 0..layers + usize::from(!start.is_empty()) {
         let x = MARGIN + LEFT + 92.0 * (i % PER_LINE) as f64;
         let y = TOP + 8.0 + 18.0 * (i / PER_LINE) as f64;
         if i < layers {
@@ -102,17 +103,28 @@ fn legend(scene: &mut Scene, layers: usize, start: bool) {
             scene.label([x + 13.0, y + 4.0], layer_name(i), Anchor::Start);
         } else {
             scene.dots(vec![[x + 4.0, y]], 2.2, Ink::Text, 1.0);
-            scene.label([x + 13.0, y + 4.0], "initial (Skew-HiPPO)", Anchor::Start);
+            scene.label([x + 13.0, y + 4.0], start, Anchor::Start);
         }
     }
 }
 
-/// The Skew-HiPPO points of as many modes as a layer has; none for another initialisation.
-fn start(inspection: &Inspection) -> Vec<[f64; 2]> {
-    if inspection.meta.model.lambda_init != dss::LambdaInit::SkewHippo {
-        return Vec::new();
-    }
-    let modes = inspection.layers.first().map_or(0, |layer| layer.modes.lambda.len());
-    let points = init::skew_hippo(modes).unwrap_or_default();
-    points.iter().map(|z| [z.re, z.im]).collect()
+/// Where Λ started and what that is called; nothing where it was drawn at random.
+fn start(inspection: &Inspection) -> (Vec<[f64; 2]>, &'static str) {
+    let config = &inspection.meta.model;
+    let (points, name) = match (config.mixer, config.lambda_init, config.s4d_init) {
+        (MixerKind::Dss, LambdaInit::Random, _) => return (Vec::new(), ""),
+        (MixerKind::Dss, LambdaInit::SkewHippo, _) => {
+            (init::skew_hippo(config.n), "initial (Skew-HiPPO)")
+        }
+        (MixerKind::S4, _, _) => (init::skew_hippo(config.n / 2), "initial (HiPPO-LegS)"),
+        (MixerKind::S4d, _, law) => {
+            let name = match law {
+                S4dInit::Legs => "initial (S4D-LegS)",
+                S4dInit::Lin => "initial (S4D-Lin)",
+                S4dInit::Inv => "initial (S4D-Inv)",
+            };
+            (init::s4d_lambda(law.into(), config.n), name)
+        }
+    };
+    (points.unwrap_or_default().iter().map(|z| [z.re, z.im]).collect(), name)
 }

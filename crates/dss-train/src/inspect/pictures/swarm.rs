@@ -36,7 +36,9 @@ pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
         let values = modes.lambda.iter().map(|z| z[0]).collect();
         vec![Group { values, ink: Ink::Fixed(layer_colour(i, n)) }]
     });
-    let skew = inspection.meta.model.lambda_init == dss::LambdaInit::SkewHippo;
+    let config = &inspection.meta.model;
+    let skew =
+        config.mixer != dss::MixerKind::Dss || config.lambda_init == dss::LambdaInit::SkewHippo;
     let behind = Behind {
         band: None,
         level: skew.then_some(-0.5),
