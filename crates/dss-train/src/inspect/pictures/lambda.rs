@@ -1,4 +1,4 @@
-//! Λ of all layers in the complex plane over the points it started from (Figure 4 of the paper).
+//! Λ of all layers in the complex plane over the points it started from (§4.3).
 
 use dss::{LambdaInit, MixerKind, S4dInit};
 use dss_kernels::init;
@@ -9,7 +9,7 @@ use crate::inspect::{Inspection, Layer};
 use crate::report::axis::Axis;
 
 const HEIGHT: f64 = 380.0;
-const LEFT: f64 = 52.0;
+const LEFT: f64 = 58.0;
 const RIGHT: f64 = 62.0;
 const LEGEND: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
@@ -60,7 +60,7 @@ pub(super) fn plane(inspection: &Inspection) -> Scene {
         scene.dashes(format!("M{x:.1} {:.1}V{:.1}", frame.y, frame.bottom()), Ink::Quiet, 1.0);
     }
     panel.draw_frame(&mut scene);
-    panel.draw_names(&mut scene, "Re λ", "arcsinh(Im λ / 2)", 38.0);
+    panel.draw_names(&mut scene, "Re λ", "arcsinh(Im λ / 2)", 45.0);
     right_axis(&mut scene, &panel, im);
     let place = |z: &[f64; 2]| panel.at(z[0], scaled(z[1]));
     for (i, Layer { modes, .. }) in layers.iter().enumerate() {

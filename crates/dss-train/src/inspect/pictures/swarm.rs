@@ -8,7 +8,7 @@ use crate::inspect::{Inspection, Layer};
 use crate::report::axis::Axis;
 
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 52.0;
+const LEFT: f64 = 58.0;
 const LEGEND: f64 = 28.0;
 const BOTTOM: f64 = 26.0;
 const RADIUS: f64 = 2.4;
@@ -134,7 +134,7 @@ fn swarms(
         scene.dashes(format!("M{:.1} {y:.1}H{:.1}", frame.x, frame.right()), Ink::Text, 1.0);
     }
     panel.draw_frame(&mut scene);
-    panel.draw_names(&mut scene, "", unit, 38.0);
+    panel.draw_names(&mut scene, "", unit, 45.0);
     let slot = frame.width / layers.len().max(1) as f64;
     for (i, groups) in layers.iter().enumerate() {
         let share = slot / groups.len().max(1) as f64;
