@@ -38,6 +38,8 @@ pub enum Command {
     Eval(EvalArgs),
     /// Apply the best checkpoint of a run to new sequences
     Predict(PredictArgs),
+    /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
+    Inspect(InspectArgs),
     /// Show settings, tasks and presets
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -233,6 +235,49 @@ pub struct PredictArgs {
     /// A CSV table with a head line
     #[arg(long)]
     pub csv: bool,
+}
+
+/// `dss inspect`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss inspect runs/listops-laptop-0
+  dss inspect runs/listops-laptop-0/last/model.safetensors --out pictures
+  dss inspect runs/listops-laptop-0 --export npy --out arrays
+  dss inspect runs/listops-laptop-0 --json | jq .peaks.argmax_95
+
+The pictures (SVG and PNG) of a run go to RUN/inspect and into its report.html; those of a single checkpoint need --out.
+docs/inspect.md says how to read tables and pictures.")]
+pub struct InspectArgs {
+    /// A run directory, or a checkpoint
+    #[arg(value_name = "RUN|CHECKPOINT")]
+    pub model: PathBuf,
+    /// Where pictures and exported files go [default: RUN/inspect]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write kernels and parameters as files
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub export: Option<Export>,
+    /// Tables only
+    #[arg(long)]
+    pub no_pictures: bool,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// The numbers as a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The formats of `dss inspect --export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Export {
+    /// One NumPy file per tensor
+    Npy,
+    /// One file with all tensors
+    Safetensors,
+    /// One table per tensor
+    Csv,
 }
 
 /// `dss config`

@@ -8,6 +8,7 @@ mod data;
 mod device;
 mod eval;
 mod failure;
+mod inspect;
 mod interrupt;
 mod output;
 mod predict;
@@ -36,6 +37,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Inspect(args) => inspect::run(args),
         Command::Config(ConfigCommand::Show(args)) => config::show(args),
         Command::Config(ConfigCommand::List) => config::list(),
         Command::Data(command) => data::run(command),

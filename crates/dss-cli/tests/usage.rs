@@ -13,6 +13,7 @@ fn every_command_explains_itself() {
         "train",
         "eval",
         "predict",
+        "inspect",
         "config",
         "config show",
         "config list",

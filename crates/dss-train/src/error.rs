@@ -133,6 +133,21 @@ pub enum Error {
         /// Sequences at once.
         batch: usize,
     },
+    /// The kernels of a model would need more memory than there is.
+    #[error(
+        "{}: the kernels at length {len} would take about {needed_mb} MB of memory, but {available_mb} MB are free",
+        path.display()
+    )]
+    Kernels {
+        /// The checkpoint.
+        path: PathBuf,
+        /// L.
+        len: usize,
+        /// What it would take, in MB.
+        needed_mb: u64,
+        /// What there is, in MB.
+        available_mb: u64,
+    },
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads: {what}")]
     Threads {

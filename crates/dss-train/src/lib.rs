@@ -12,6 +12,7 @@ pub mod config;
 pub mod environment;
 pub mod error;
 pub mod evaluate;
+pub mod inspect;
 pub mod loss;
 pub mod memory;
 pub mod optimiser;

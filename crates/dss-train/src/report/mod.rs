@@ -3,14 +3,15 @@
 //! It is made from what stands in the run directory, so it can be made at any time: of a run that goes on, was
 //! interrupted, or is finished.
 
-mod axis;
+pub(crate) mod axis;
 mod chart;
 mod confusion;
 mod curves;
+mod inside;
 mod page;
 mod run;
 mod tables;
-mod text;
+pub(crate) mod text;
 
 use std::path::{Path, PathBuf};
 

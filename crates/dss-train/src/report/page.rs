@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::run::Run;
 use super::text::{count, counted, date, duration, escape, number, percent};
-use super::{confusion, curves, tables};
+use super::{confusion, curves, inside, tables};
 use crate::scores::Scores;
 
 /// The whole document.
@@ -28,6 +28,7 @@ pub(super) fn html(run: &Run) -> String {
     }
     let baselines = run.test.as_ref().map(|t| tables::baselines(&t.scores)).unwrap_or_default();
     section(&mut out, "Compared with simple methods, on the test set", &baselines, str::to_owned);
+    section(&mut out, "Inside the model", &inside::html(run), str::to_owned);
     let columns = |html: &str| format!("<div class=\"columns\">\n{html}</div>\n");
     section(&mut out, "Time, memory, environment", &tables::environment(run), columns);
     section(&mut out, "Parameters", &tables::parameters(run), str::to_owned);
@@ -48,10 +49,10 @@ fn head(run: &Run, out: &mut String) {
     let model = &run.config.model;
     let _ = write!(
         out,
-        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: DSS {}, {} of H = {} channels and N = {} states{}.</p>\n",
+        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: {}, {} of H = {} channels and N = {} states{}.</p>\n",
         escape(run.config.task.name()),
         escape(&run.name),
-        tables::word(&model.variant),
+        crate::inspect::kind(model),
         counted(model.layers as u64, "layer"),
         model.h,
         model.n,
