@@ -133,6 +133,14 @@ pub enum Error {
         /// Sequences at once.
         batch: usize,
     },
+    /// A grid of runs that cannot be worked on as asked.
+    #[error("{}: {what}", dir.display())]
+    Grid {
+        /// Its directory.
+        dir: PathBuf,
+        /// What is in the way.
+        what: String,
+    },
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads: {what}")]
     Threads {
