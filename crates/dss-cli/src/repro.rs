@@ -31,7 +31,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
         GridOptions { threads: args.threads, device: device::named(&args.device)?.autodiff() };
     let mut grid = Grid::open(&root, table, &request)?;
     if args.dry_run {
-        output::bytes(preview(&grid)?.as_bytes())?;
+        output::bytes(preview(&grid, &options)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = interrupt::flag()?;
@@ -71,7 +71,7 @@ fn kind(table: ReproTable) -> Kind {
 }
 
 /// The runs, their settings and about how long they take.
-fn preview(grid: &Grid) -> Result<String, Failure> {
+fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
     let cells = grid.cells()?;
     let mut out = format!(
         "{}, budget {} for each of {}, in {}\n\n",
@@ -108,13 +108,20 @@ fn preview(grid: &Grid) -> Result<String, Failure> {
     }
     let left = match (grid.left(&cells), grid.budget()) {
         (Some(left), _) => format!("about {}", duration(left)),
-        (None, Budget::Full) => {
-            "unknown before the first run of each task; `dss bench train` times steps of the paper's sizes".into()
-        }
+        (None, Budget::Full) => match grid.estimate(&cells, options)? {
+            Some(left) => format!("about {}, evaluations not counted", days(left)),
+            None => "unknown before the first run of each task".to_owned(),
+        },
         (None, _) => "unknown before the first run of each task".to_owned(),
     };
     out += &format!("\ntime left: {left}\n");
     Ok(out)
+}
+
+/// A long time in days.
+fn days(seconds: f64) -> String {
+    let days = seconds / 86_400.0;
+    if days < 2.0 { duration(seconds) } else { format!("{days:.0} days") }
 }
 
 fn state(grid: &Grid, cell: &Cell) -> &'static str {

@@ -7,6 +7,7 @@ mod argmax;
 mod budget;
 mod cell;
 mod changes;
+mod estimate;
 mod grid;
 mod kind;
 mod models;

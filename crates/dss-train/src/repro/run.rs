@@ -10,8 +10,8 @@ use super::cell::{Cell, State};
 use super::grid::Grid;
 use super::models::REFERENCE;
 use super::plan::Plan;
-use super::speed;
 use super::table::Table;
+use super::{estimate, speed};
 use crate::error::{Error, Result};
 use crate::report::write_report;
 use crate::trainer::{Observer, Stopped, TrainOptions, train};
@@ -182,6 +182,25 @@ impl Grid {
         let open = cells.iter().filter(|cell| self.skipped(&cell.task).is_none());
         let open = open.filter(|cell| !matches!(self.state(cell), State::Done(_)));
         open.map(|cell| self.expected(cell)).sum()
+    }
+
+    /// About how many seconds the open runs of the paper's size take, without evaluations, from a few steps of each
+    /// task on random data; `None` if a task is not in the paper.
+    ///
+    /// # Errors
+    /// If a model cannot be made.
+    pub fn estimate(&self, cells: &[Cell], options: &GridOptions) -> Result<Option<f64>> {
+        let mut all = Some(0.0);
+        for task in self.tasks().iter().filter(|task| self.skipped(task).is_none()) {
+            let open = cells.iter().filter(|cell| cell.task == **task);
+            let open = open.filter(|cell| !matches!(self.state(cell), State::Done(_))).count();
+            if open > 0 {
+                let config = self.base(task, REFERENCE)?;
+                let one = estimate::seconds(&config, &options.device, options.threads)?;
+                all = all.zip(one).map(|(all, one)| all + open as f64 * one);
+            }
+        }
+        Ok(all)
     }
 
     /// The mean time of the task's runs that are done, or the budget.
