@@ -58,8 +58,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// Trained numbers of the model.
     pub parameters: usize,
-    /// L.
-    pub length: usize,
+    /// L, if the checkpoint is still there.
+    pub length: Option<usize>,
 }
 
 /// What the directory of a run says. `config`: what the run should be, if that is known yet.
@@ -90,7 +90,7 @@ pub(super) fn state(dir: &Path, config: Option<&Config>) -> Result<State> {
             steps: stand.step,
             seconds: test.seconds,
             parameters: stand.parameters,
-            length: checkpoint::load_meta(run.best())?.io.len,
+            length: checkpoint::load_meta(run.best()).ok().map(|meta| meta.io.len),
         })),
         None => State::Begun { steps: stand.step },
     })

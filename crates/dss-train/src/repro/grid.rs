@@ -282,12 +282,13 @@ impl Grid {
         }
     }
 
-    /// Remembers what went wrong with a run, or that nothing did.
-    pub(super) fn set_failed(&mut self, cell: &Cell, error: Option<String>) {
-        match error {
+    /// Remembers what went wrong with a run, or that nothing did; returns whether something was known before.
+    pub(super) fn set_failed(&mut self, cell: &Cell, error: Option<String>) -> bool {
+        let before = match error {
             Some(error) => self.decided.failed.insert(cell.name(), error),
             None => self.decided.failed.remove(&cell.name()),
         };
+        before.is_some()
     }
 
     pub(super) fn set_plan(&mut self, task: &str, plan: Plan) {

@@ -1,5 +1,6 @@
 //! Working through a grid.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -97,16 +98,15 @@ impl Grid {
                 }
             }
             watch.begin(cell, i + 1, cells.len(), self.left(&cells[i..]));
+            if self.set_failed(cell, None) {
+                self.save()?;
+            }
             match self.train(cell, options, watch, stop) {
                 Ok(Stopped::Interrupted) => {
                     watch.end(cell, &self.state(cell));
                     break;
                 }
-                Ok(Stopped::Finished | Stopped::Early) => {
-                    self.set_failed(cell, None);
-                    self.save()?;
-                    watch.end(cell, &self.state(cell));
-                }
+                Ok(Stopped::Finished | Stopped::Early) => watch.end(cell, &self.state(cell)),
                 Err(error) => self.failed(cell, &error, watch)?,
             }
             Table::of(self)?.write(self.root())?;
@@ -179,9 +179,11 @@ impl Grid {
 
     /// About how many seconds these runs will take; `None` if nothing is known of one of them.
     pub fn left(&self, cells: &[Cell]) -> Option<f64> {
+        let mut expected: BTreeMap<&str, Option<f64>> = BTreeMap::new();
         let open = cells.iter().filter(|cell| self.skipped(&cell.task).is_none());
         let open = open.filter(|cell| !matches!(self.state(cell), State::Done(_)));
-        open.map(|cell| self.expected(cell)).sum()
+        open.map(|cell| *expected.entry(&cell.task).or_insert_with(|| self.expected(&cell.task)))
+            .sum()
     }
 
     /// About how many seconds the open runs of the paper's size take, without evaluations, from a few steps of each
@@ -204,11 +206,11 @@ impl Grid {
     }
 
     /// The mean time of the task's runs that are done, or the budget.
-    fn expected(&self, cell: &Cell) -> Option<f64> {
+    fn expected(&self, task: &str) -> Option<f64> {
         let mut done = Vec::new();
         for model in self.models() {
-            for other in self.seeds(&cell.task, model).unwrap_or_default() {
-                if let State::Done(outcome) = self.state(&other) {
+            for cell in self.seeds(task, model).unwrap_or_default() {
+                if let State::Done(outcome) = self.state(&cell) {
                     done.push(outcome.seconds);
                 }
             }
