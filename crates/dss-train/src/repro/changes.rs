@@ -65,6 +65,10 @@ pub(super) fn between(here: &Config, paper: &Config) -> Vec<String> {
         if key == "train.patience" && here.get("train.schedule") != Some(&Value::from("plateau")) {
             continue;
         }
+        // 0: as long as the longest one.
+        if key == "task.len" && value.as_u64() == Some(0) {
+            continue;
+        }
         let then = paper.get(key);
         let text = match (value, WORDS.iter().find(|(name, _)| name == key)) {
             (Value::Bool(now), _) => {
@@ -135,7 +139,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }
-        assert!(!text.contains("patience") && !text.contains("seed"), "{text}");
+        for silent in ["patience", "seed", "0 positions"] {
+            assert!(!text.contains(silent), "{silent} in {text}");
+        }
         assert_eq!(between(&of("paper"), &of("paper")), [""; 0]);
         let image = |preset| Config::resolve("image", Some(preset), &[], &[]).unwrap();
         let text = between(&image("laptop"), &image("paper")).join("; ");

@@ -60,7 +60,8 @@ impl Plan {
         Self { preset: preset(Budget::Full).to_owned(), settings: Vec::new(), speed: None }
     }
 
-    /// The plan for a time. `config`: that of DSS-softmax; `paper`: its preset of the paper, if there is one.
+    /// The plan for a time. `config`: that of DSS-softmax; `paper`: its preset of the paper, if there is one and more
+    /// training examples than `config` has may be made.
     pub(super) fn of_time(
         config: &Config,
         paper: Option<&Config>,
@@ -118,6 +119,11 @@ fn cut(config: &Config, key: &str, there: u64, affordable: u64) -> (u64, Option<
 fn examples(config: &Config, key: &str) -> u64 {
     let task = serde_json::to_value(&config.task).unwrap_or_default();
     task[key].as_u64().unwrap_or(0)
+}
+
+/// Whether two configurations ask for as many training examples.
+pub(super) fn same_train(a: &Config, b: &Config) -> bool {
+    examples(a, "train") == examples(b, "train")
 }
 
 /// The number rounded down to two digits: small differences of speed do not show.

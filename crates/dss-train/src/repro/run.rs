@@ -10,9 +10,10 @@ use super::budget::Budget;
 use super::cell::{Cell, State};
 use super::grid::Grid;
 use super::models::REFERENCE;
-use super::plan::Plan;
+use super::plan::{self, Plan};
 use super::table::Table;
 use super::{estimate, speed};
+use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::report::write_report;
 use crate::trainer::{Observer, Stopped, TrainOptions, train};
@@ -165,7 +166,9 @@ impl Grid {
         let device = &options.device;
         let speed = speed::measure(&config, &loaded, device, options.threads, limit, stop)?;
         if let Some(speed) = speed {
-            let paper = self.paper_config(task);
+            // Examples that were asked for stay as many.
+            let preset = Config::resolve(task, None, &[], &[])?;
+            let paper = self.paper_config(task).filter(|_| plan::same_train(&config, &preset));
             let plan = Plan::of_time(&config, paper.as_ref(), seconds, speed);
             watch.note(&format!(
                 "{task}: {:.1} ms per step; every run has {}",

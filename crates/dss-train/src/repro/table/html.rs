@@ -21,7 +21,7 @@ pub(super) fn page(table: &Table) -> String {
         let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(note));
     }
     out.push_str("</header>\n<div class=\"scroll\">\n<table class=\"grid-of-runs\">\n<thead>\n");
-    head(&mut out, &layout::head(table));
+    head(&mut out, &layout::head(table), 1);
     for line in layout::about(table) {
         row(&mut out, &line, "about");
     }
@@ -30,7 +30,7 @@ pub(super) fn page(table: &Table) -> String {
         row(&mut out, &line.cells, if line.reported { "reported" } else { "" });
     }
     out.push_str("</tbody>\n</table>\n</div>\n<section>\n<h2>Runs</h2>\n<div class=\"scroll\">\n<table>\n<thead>\n");
-    head(&mut out, &layout::RUNS.map(str::to_owned));
+    head(&mut out, &layout::RUNS.map(str::to_owned), 2);
     out.push_str("</thead>\n<tbody>\n");
     for (cells, error) in layout::runs(table) {
         run(&mut out, &cells, error);
@@ -43,9 +43,10 @@ pub(super) fn page(table: &Table) -> String {
     out
 }
 
-fn head(out: &mut String, cells: &[String]) {
+/// The first `left` columns stand to the left.
+fn head(out: &mut String, cells: &[String], left: usize) {
     let cells = cells.iter().enumerate().map(|(i, cell)| {
-        let class = if i == 0 { "" } else { " class=\"number\"" };
+        let class = if i < left { "" } else { " class=\"number\"" };
         format!("<th{class} scope=\"col\">{}</th>", escape(cell))
     });
     let _ = writeln!(out, "<tr>{}</tr>", cells.collect::<String>());
@@ -77,6 +78,7 @@ fn run(out: &mut String, cells: &[String], error: Option<&str>) {
         let text = escape(cell);
         match i {
             0 => format!("<th scope=\"row\">{text}</th>"),
+            1 => format!("<td>{text}</td>"),
             _ if i == last && done => {
                 format!("<td class=\"number\"><a href=\"{text}/report.html\">{text}</a></td>")
             }

@@ -68,12 +68,12 @@ pub(super) fn lines(table: &Table) -> Vec<Line> {
 pub(super) const RUNS: [&str; 8] =
     ["task", "model", "seed", "test", "steps", "time", "parameters", "directory"];
 
-/// Every run of ours, and what went wrong with it.
+/// Every run of ours that has its data, and what went wrong with it.
 pub(super) fn runs(table: &Table) -> Vec<(Vec<String>, Option<&str>)> {
     let mut lines = Vec::new();
     for (i, column) in table.columns.iter().enumerate() {
         for row in table.rows.iter().filter(|row| row.model.is_some()) {
-            for run in &row.entries[i].runs {
+            for run in row.entries[i].runs.iter().filter(|run| run.state != "no data") {
                 let accuracy = column.measure == Some("accuracy");
                 let cells = vec![
                     column.task.clone(),
@@ -149,5 +149,9 @@ fn unfinished(runs: &[Run]) -> &'static str {
 }
 
 fn value(x: f64, accuracy: bool) -> String {
-    if accuracy { format!("{x:.2}") } else { number(x) }
+    match accuracy {
+        true => format!("{x:.2}"),
+        false if x != 0.0 && x.abs() < 0.01 => format!("{x:.1e}"),
+        false => number(x),
+    }
 }

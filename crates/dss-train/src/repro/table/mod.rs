@@ -199,7 +199,7 @@ impl Table {
             ),
         }];
         if !self.sets.is_empty() {
-            notes.push(format!("Asked for besides: {}.", self.sets.join(" ")));
+            notes.push(format!("Set for all runs: {}.", self.sets.join(" ")));
         }
         notes.extend(self.short_kernels());
         if self.rows.iter().flat_map(|row| &row.entries).any(|entry| entry.spread.is_some()) {

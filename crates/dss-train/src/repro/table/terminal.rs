@@ -8,7 +8,7 @@ pub(super) fn text(table: &Table) -> String {
     let mut lines = vec![layout::head(table)];
     lines.extend(layout::about(table));
     lines.extend(layout::lines(table).into_iter().map(|line| line.cells));
-    out += &aligned(&lines);
+    out += &aligned(&lines, 1);
     out += &format!("\n{}\n", layout::LEGEND);
     for note in &table.notes {
         out += &format!("{note}\n");
@@ -18,7 +18,8 @@ pub(super) fn text(table: &Table) -> String {
     let runs = layout::runs(table);
     let failed = runs.iter().filter_map(|(cells, error)| Some((cells.last()?.clone(), (*error)?)));
     let failed: Vec<(String, &str)> = failed.collect();
-    out += &aligned(&[vec![head], runs.iter().map(|(cells, _)| cells.clone()).collect()].concat());
+    let lines = runs.iter().map(|(cells, _)| cells.clone()).collect();
+    out += &aligned(&[vec![head], lines].concat(), 2);
     for (run, error) in failed {
         out += &format!("{run} failed: {error}\n");
     }
@@ -29,8 +30,8 @@ pub(super) fn text(table: &Table) -> String {
     out
 }
 
-/// The first column to the left, the others to the right.
-fn aligned(lines: &[Vec<String>]) -> String {
+/// The first `left` columns to the left, the others to the right.
+fn aligned(lines: &[Vec<String>], left: usize) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| {
         lines.iter().filter_map(|line| line.get(i)).map(|cell| cell.chars().count()).max()
@@ -40,7 +41,7 @@ fn aligned(lines: &[Vec<String>]) -> String {
     for line in lines {
         let cells = line.iter().enumerate().map(|(i, cell)| {
             let pad = " ".repeat(widths[i] - cell.chars().count());
-            if i == 0 { format!("{cell}{pad}") } else { format!("{pad}{cell}") }
+            if i < left { format!("{cell}{pad}") } else { format!("{pad}{cell}") }
         });
         let line = cells.collect::<Vec<_>>().join("  ");
         out += line.trim_end();
