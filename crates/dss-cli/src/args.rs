@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dss_data::TaskConfig;
-use dss_train::repro::{Budget, MODELS};
+use dss_train::config::{ABLATIONS, MODELS, Overlay, Request};
+use dss_train::repro::{self, Budget};
 use dss_train::threads::MAX_THREADS;
 
 /// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
@@ -65,6 +66,12 @@ fn tasks() -> PossibleValuesParser {
     PossibleValuesParser::new(TaskConfig::NAMES.iter().copied())
 }
 
+fn overlays(overlays: &'static [Overlay]) -> PossibleValuesParser {
+    PossibleValuesParser::new(
+        overlays.iter().map(|o| clap::builder::PossibleValue::new(o.name).help(o.about())),
+    )
+}
+
 /// Where a configuration comes from.
 #[derive(Debug, Args)]
 pub struct Settings {
@@ -74,12 +81,32 @@ pub struct Settings {
     /// A set of values that comes with the program [default: laptop]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// A TOML file over the preset; may be given several times
+    /// The state space of the layers, over the preset's [default: that of the preset, dss-softmax in ours]
+    #[arg(long, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: Option<String>,
+    /// An ablation of the paper (§4.2), over preset and model; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = overlays(ABLATIONS))]
+    pub ablation: Vec<String>,
+    /// A TOML file over all of these; may be given several times
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
     /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// What they ask for.
+    pub fn request(&self) -> Request {
+        Request {
+            task: self.task.clone(),
+            preset: self.preset.clone(),
+            model: self.model.clone(),
+            ablations: self.ablation.clone(),
+            files: self.config.clone(),
+            sets: self.set.clone(),
+        }
+    }
 }
 
 /// `dss train`
@@ -88,8 +115,12 @@ pub struct Settings {
 Examples:
   dss train listops
   dss train listops --preset paper --out runs/big --threads 8
+  dss train listops --model s4
+  dss train listops --ablation random-init
   dss train smnist --data ~/data --set variant=exp --set train.epochs=20
   dss train files --set path=mine.csv --set label=kind
+  dss train lm --data book.txt
+  dss train forecast --data table.csv --set column=price
   dss train listops --resume                       go on with the newest run of the task
   dss train listops --resume --out runs/big --set epochs=80
   dss train files --resume --set path=moved/mine.csv
@@ -102,10 +133,10 @@ checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
     pub settings: Settings,
-    /// Where downloaded data lies
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    /// Where downloaded data lies; for lm and forecast also a file to learn from
+    #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
-    /// The run directory [default: runs/TASK-PRESET-SEED, with a number if that exists]
+    /// The run directory [default: runs/TASK-PRESET[-MODEL][-ABLATION]-SEED, with a number if that exists]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with the run in --out, or with the newest run of the task
@@ -178,6 +209,8 @@ Examples:
   dss predict runs/listops-laptop-0 expressions.txt
   dss predict runs/files-laptop-0 new.csv --csv > answers.csv
   dss predict runs/files-laptop-0 a.txt b.txt --json
+  dss predict runs/lm-laptop-0 a.txt             nats and bits per token of a text
+  dss predict runs/forecast-laptop-0 a.csv       the values after the end of a table, as CSV
 
 Each sequence gets one line: its place (such as new.csv:3), the answer and, for classes, its probability; a task that
 asks at every position gets one line per position. The files have the layout of the task's own data, without answers.")]
@@ -213,6 +246,7 @@ pub enum ConfigCommand {
 Examples:
   dss config show listops
   dss config show listops --preset paper --set h=256
+  dss config show path-x --preset paper --model s4
   dss config show delay > mine.toml; dss train delay --config mine.toml")]
     Show(Settings),
     /// List tasks and presets
@@ -369,7 +403,7 @@ pub struct ReproArgs {
     #[arg(long, value_name = "TASKS", value_delimiter = ',', value_parser = tasks())]
     pub tasks: Vec<String>,
     /// Models and ablations, by commas [default: those of the table]
-    #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = models())]
+    #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = rows())]
     pub models: Vec<String>,
     /// A setting for all runs, or as TASK:KEY=VALUE for those of a task; may be given several times
     #[arg(long, value_name = "[TASK:]KEY=VALUE", value_parser = task_key_value)]
@@ -421,6 +455,7 @@ pub enum BenchCommand {
 Examples:
   dss bench train
   dss bench train --size speech --steps 5
+  dss bench train --size listops --model s4
   dss bench train --size listops --form composed --json
 
 Sizes (layers x H, length L, batch B, N = 64, random data):
@@ -431,6 +466,9 @@ pub struct BenchArgs {
     /// Which size
     #[arg(long, value_enum, default_value = "all")]
     pub size: Size,
+    /// The state space of the layers
+    #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: String,
     /// Timed steps, after two that are not
     #[arg(long, default_value = "10", value_name = "N", value_parser = positive)]
     pub steps: usize,
@@ -468,8 +506,8 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-fn models() -> PossibleValuesParser {
-    PossibleValuesParser::new(MODELS.iter().map(|model| model.name))
+fn rows() -> PossibleValuesParser {
+    PossibleValuesParser::new(repro::MODELS.iter().map(|model| model.name))
 }
 
 fn task_key_value(text: &str) -> Result<String, String> {

@@ -26,6 +26,8 @@ pub(super) fn html(run: &Run) -> String {
         let table = confusion::html(matrix, &run.labels);
         section(&mut out, "Confusion matrix of the test set", &table, str::to_owned);
     }
+    let baselines = run.test.as_ref().map(|t| tables::baselines(&t.scores)).unwrap_or_default();
+    section(&mut out, "Compared with simple methods, on the test set", &baselines, str::to_owned);
     let columns = |html: &str| format!("<div class=\"columns\">\n{html}</div>\n");
     section(&mut out, "Time, memory, environment", &tables::environment(run), columns);
     section(&mut out, "Parameters", &tables::parameters(run), str::to_owned);
@@ -75,14 +77,14 @@ fn head(run: &Run, out: &mut String) {
                 &format!("checkpoint of step {}, best in validation", count(test.step)),
                 &examples,
                 &note,
+                &other(&test.scores),
             ],
         );
     }
     if let Some(best) = run.best() {
         let title = format!("Best validation {}", measure(&best.scores));
         let step = format!("step {}, epoch {}", count(best.step), best.epoch);
-        let loss = best.scores.accuracy.map(|_| format!("loss {}", number(best.scores.loss)));
-        card(out, "", &title, &score(&best.scores), &[&step, &loss.unwrap_or_default()]);
+        card(out, "", &title, &score(&best.scores), &[&step, &other(&best.scores)]);
     }
     let epochs = run.train.last().map_or(0, |r| r.epoch).max(run.val.last().map_or(0, |r| r.epoch));
     let steps = format!("{}, {}", counted(run.steps(), "step"), counted(epochs, "epoch"));
@@ -119,14 +121,28 @@ fn card(out: &mut String, class: &str, title: &str, value: &str, notes: &[&str])
 }
 
 fn measure(scores: &Scores) -> &'static str {
-    if scores.accuracy.is_some() { "accuracy" } else { "mean squared error" }
+    match (scores.accuracy, scores.bits) {
+        (Some(_), _) => "accuracy",
+        (None, Some(_)) => "cross entropy",
+        (None, None) => "mean squared error",
+    }
 }
 
 fn score(scores: &Scores) -> String {
-    match (scores.accuracy, scores.mse) {
+    match (scores.accuracy, scores.bits) {
         (Some(accuracy), _) => percent(accuracy),
-        (None, Some(mse)) => number(mse),
+        (None, Some(_)) => format!("{}\u{a0}nats", number(scores.loss)),
         (None, None) => number(scores.loss),
+    }
+}
+
+/// The same in another measure.
+fn other(scores: &Scores) -> String {
+    match (scores.accuracy, scores.bits, scores.mae) {
+        (Some(_), ..) => format!("loss {}", number(scores.loss)),
+        (None, Some(bits), _) => format!("{} bits per token", number(bits)),
+        (None, None, Some(mae)) => format!("mean absolute error {}", number(mae)),
+        (None, None, None) => String::new(),
     }
 }
 

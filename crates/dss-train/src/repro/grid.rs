@@ -19,7 +19,7 @@ use super::cell::{self, Cell, State};
 use super::kind::Kind;
 use super::models::{self, MODELS, Model, REFERENCE};
 use super::plan::{self, Plan};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::error::{Error, Result};
 use crate::run_dir::atomic;
 
@@ -247,14 +247,13 @@ impl Grid {
     /// The settings of a task and a model with the first seed.
     pub(super) fn base(&self, task: &str, model: &Model) -> Result<Config> {
         let pair = |set: &str| set.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));
-        let of_model = model.settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
         let plan = self.decided.plans.get(task);
         let of_plan = plan.iter().flat_map(|plan| &plan.settings).filter_map(|set| pair(set));
         let asked = self.decided.sets.iter().filter_map(|set| match prefixed(set) {
             Some((of, set)) => (of == task).then(|| pair(set)).flatten(),
             None => pair(set),
         });
-        let mut sets: Vec<(String, String)> = of_model.chain(of_plan).chain(asked).collect();
+        let mut sets: Vec<(String, String)> = of_plan.chain(asked).collect();
         let docs = TaskConfig::key_docs(task).unwrap_or_default();
         if docs.iter().any(|doc| doc.0 == "cache") {
             let data = std::path::absolute(self.root.join("data"));
@@ -262,7 +261,15 @@ impl Grid {
             sets.insert(0, ("task.cache".into(), toml_string(&data.display().to_string())));
         }
         let preset = plan.map_or(plan::preset(self.decided.budget), |plan| plan.preset.as_str());
-        Config::resolve(task, Some(preset), &[], &sets)
+        let settings = config::Request {
+            task: task.to_owned(),
+            preset: Some(preset.to_owned()),
+            model: Some(model.base.to_owned()),
+            ablations: model.ablation.map(str::to_owned).into_iter().collect(),
+            files: Vec::new(),
+            sets,
+        };
+        Ok(settings.resolve()?.0)
     }
 
     /// How far a run is.
