@@ -215,18 +215,49 @@ fn settings_that_cannot_be_used_are_found_at_once() {
     assert!(!root.exists(), "nothing is written");
 }
 
-/// `full` is the paper's table: nothing differs from its preset.
+/// `full` is the paper's table: its preset, and its row for S4.
 #[test]
 fn full_is_the_papers_setting() {
     let temp = TempDir::new("repro-full");
-    let models = vec!["dss-softmax".to_owned()];
+    let models = vec!["dss-softmax".to_owned(), "s4".to_owned()];
     let request = Request { budget: Some(Budget::Full), models, ..Request::default() };
     let grid = Grid::open(&temp.join("grid"), Kind::Lra, &request).unwrap();
     for cell in grid.cells().unwrap() {
-        let paper = dss_train::Config::resolve(&cell.task, Some("paper"), &[], &[]).unwrap();
-        let config = grid.config(&cell).unwrap();
-        assert_eq!((&config.model, &config.train), (&paper.model, &paper.train), "{}", cell.task);
+        let paper = dss_train::config::Request {
+            task: cell.task.clone(),
+            preset: Some("paper".into()),
+            model: Some(cell.model.name.into()),
+            ..Default::default()
+        };
+        let (paper, config) = (paper.resolve().unwrap().0, grid.config(&cell).unwrap());
+        assert_eq!((&config.model, &config.train), (&paper.model, &paper.train), "{}", cell.name());
+        if cell.task == "path-x" {
+            assert_eq!(config.train.batch, if cell.model.name == "s4" { 32 } else { 16 });
+        }
     }
     let table = Table::of(&grid).unwrap();
     assert!(table.columns.iter().all(|column| column.changes.is_empty()), "{:?}", table.columns);
+}
+
+/// At a budget all models of a task have the same sizes, steps and data.
+#[test]
+fn equal_budgets_are_equal_sizes() {
+    let temp = TempDir::new("repro-equal");
+    let models = dss_train::repro::MODELS.iter().map(|model| model.name.to_owned()).collect();
+    let request = Request { budget: Some(Budget::Steps(1000)), models, ..Request::default() };
+    for kind in [Kind::Lra, Kind::Speech, Kind::Ablations] {
+        let grid = Grid::open(&temp.join("grid"), kind, &request).unwrap();
+        for task in grid.tasks() {
+            let sizes = grid.models().map(|model| {
+                let cell = grid.seeds(task, model).unwrap().remove(0);
+                let c = grid.config(&cell).unwrap();
+                let (m, t) = (c.model, c.train);
+                let run = (t.batch, t.max_steps, t.epochs, t.eval_every, t.warmup_steps, t.seed);
+                (c.task, m.layers, m.h, m.n, m.norm, m.bidirectional, m.glu, t.schedule, t.lr, run)
+            });
+            let sizes: Vec<_> = sizes.collect();
+            assert_eq!(sizes.len(), 8);
+            assert!(sizes.iter().all(|size| *size == sizes[0]), "{task}: {sizes:?}");
+        }
+    }
 }
