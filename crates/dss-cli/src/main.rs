@@ -13,6 +13,7 @@ mod interrupt;
 mod output;
 mod predict;
 mod progress;
+mod repro;
 mod runs;
 mod text;
 mod train;
@@ -41,6 +42,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::Show(args)) => config::show(args),
         Command::Config(ConfigCommand::List) => config::list(),
         Command::Data(command) => data::run(command),
+        Command::Repro(args) => repro::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

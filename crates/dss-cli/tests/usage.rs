@@ -24,6 +24,7 @@ fn every_command_explains_itself() {
         "data check",
         "bench",
         "bench train",
+        "repro",
         "completions",
     ] {
         let mut args: Vec<&str> = command.split(' ').collect();

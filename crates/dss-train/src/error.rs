@@ -148,6 +148,14 @@ pub enum Error {
         /// What there is, in MB.
         available_mb: u64,
     },
+    /// A grid of runs that cannot be worked on as asked.
+    #[error("{}: {what}", dir.display())]
+    Grid {
+        /// Its directory.
+        dir: PathBuf,
+        /// What is in the way.
+        what: String,
+    },
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads: {what}")]
     Threads {

@@ -18,6 +18,7 @@ pub mod memory;
 pub mod optimiser;
 pub mod predict;
 pub mod report;
+pub mod repro;
 pub mod run_dir;
 pub mod schedule;
 pub mod scores;

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::run_dir::atomic;
 
+/// The look of all pages: light and dark, on screen and on paper.
+pub(crate) const STYLE: &str = include_str!("style.css");
+
 /// Writes `report.html` into a run directory and returns its path.
 ///
 /// # Errors

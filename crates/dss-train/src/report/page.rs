@@ -15,7 +15,7 @@ pub(super) fn html(run: &Run) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{task}: {name}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n",
         name = escape(&run.name),
-        style = include_str!("style.css"),
+        style = super::STYLE,
     );
     head(run, &mut out);
     let charts = curves::html(run);

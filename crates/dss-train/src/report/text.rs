@@ -42,7 +42,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// Four digits or so.
-pub(super) fn number(x: f64) -> String {
+pub(crate) fn number(x: f64) -> String {
     match x.abs() {
         0.0 => "0".to_owned(),
         a if !(1e-4..1e6).contains(&a) => format!("{x:.3e}"),
