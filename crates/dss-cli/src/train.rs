@@ -97,7 +97,11 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     if let Some(test) = &summary.test {
         let (examples, step) = (plural(test.examples as u64, "example"), summary.best_step);
         let what = format!("{} ({examples}, checkpoint of step {step})", text::score(test));
-        let name = if test.accuracy.is_some() { "test accuracy" } else { "test mse" };
+        let name = match (test.accuracy, test.bits) {
+            (Some(_), _) => "test accuracy",
+            (None, Some(_)) => "test loss",
+            (None, None) => "test mse",
+        };
         rows.push((name, what));
     } else {
         rows.push(("interrupted", format!("after step {}; the state is saved", summary.steps)));
@@ -132,5 +136,6 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
         rows.push(("train longer", format!("dss train {task} --resume --out {dir} --set {key}=N")));
     }
     let rows = rows.iter().map(|(name, value)| format!("{name:<16}{value}"));
-    rows.collect::<Vec<_>>().join("\n")
+    let baselines = summary.test.as_ref().map(text::baselines).unwrap_or_default();
+    baselines.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }

@@ -34,9 +34,12 @@ pub trait Real:
     const ZERO: Self;
     /// The largest finite value.
     const MAX: f64;
-    /// Whether a recurrence has to keep its step as the sum of two numbers (see `recurrence.rs`).
+    /// Whether a recurrence has to keep its step as the sum of two numbers (see `recurrence/mod.rs`).
     #[doc(hidden)]
     const SPLIT: bool;
+    /// A state's values below this are set to zero: products with them would be denormal numbers, which are slow.
+    #[doc(hidden)]
+    const TINY: Self;
     /// One SIMD register.
     #[doc(hidden)]
     type V<S: Simd>: Copy;
@@ -97,6 +100,7 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const MAX: f64 = $max;
             const SPLIT: bool = size_of::<$t>() == 4;
+            const TINY: Self = $t::MIN_POSITIVE / ($t::EPSILON * $t::EPSILON);
             type V<S: Simd> = S::$v;
 
             #[inline(always)]

@@ -11,6 +11,11 @@ pub fn peak_mb() -> Option<f64> {
     Some(bytes("/proc/self/status", "VmHWM:")? as f64 / 1e6)
 }
 
+/// Bytes of memory that are free now; `None` where the system does not say.
+pub(crate) fn available() -> Option<u64> {
+    bytes("/proc/meminfo", "MemAvailable:")
+}
+
 /// The field `name` of a file of `/proc`.
 fn bytes(file: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;

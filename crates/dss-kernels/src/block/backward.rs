@@ -32,8 +32,6 @@ pub struct BlockGrads<T> {
 struct Sums<T> {
     /// `[SLOTS, O]`
     bias: Vec<T>,
-    /// `[SLOTS, H]`
-    d: Vec<T>,
     norm: ChannelSums<T>,
 }
 
@@ -53,7 +51,7 @@ impl<T: Real> Block<T> {
         check_len(op, "dy", "that of x", x.len(), dy.len())?;
         check_len(op, "dx", "that of x", x.len(), dx.len())?;
         self.load(op, x, p)?;
-        let BlockConfig { l, h, prenorm, glu, .. } = self.config;
+        let BlockConfig { l, h, prenorm, glu, bidirectional } = self.config;
         let (o, out_width) = (self.config.outputs(), wide::<T>(self.config.outputs()));
         weight::store(p.out_weight, h, &mut self.weight);
         if glu {
@@ -61,11 +59,7 @@ impl<T: Real> Block<T> {
         }
         self.weight_grad.clear();
         let layer = matches!(p.norm.norm, Norm::Layer);
-        let mut sums = Sums {
-            bias: vec![T::ZERO; SLOTS * out_width],
-            d: vec![T::ZERO; SLOTS * h],
-            norm: ChannelSums::new(h),
-        };
+        let mut sums = Sums { bias: vec![T::ZERO; SLOTS * out_width], norm: ChannelSums::new(h) };
         let Saved { v, s, mut stats } = saved;
 
         // A batch norm behind the block: its sums over all rows come first.
@@ -104,12 +98,12 @@ impl<T: Real> Block<T> {
                 let some = start..total.min(start + together);
                 let gather = self.weight_grad.gather(some.clone());
                 let scratch = &mut self.scratch[..];
-                pass.before_conv(&some, [u, v, dy], s, dx, dv, &mut sums, &gather, scratch);
+                pass.before_conv(&some, [v, dy], s, dx, dv, &mut sums, &gather, scratch);
                 self.weight_grad.add(some.len());
             }
             let (dv, du) = (&self.v.as_slice()[inside], &mut self.du.as_mut_slice()[inside]);
             self.conv.adjoint_samples(u, dv, du, group == 0);
-            pass.after_conv(x, dy, du, dv, dx, &mut sums);
+            pass.after_conv(x, dy, du, dx, &mut sums);
         }
         if prenorm && !layer {
             // A batch norm before the block: dx holds the gradient of its output.
@@ -118,13 +112,16 @@ impl<T: Real> Block<T> {
             finish_batch_norm(&coefficients, p, l, x, dy, dx);
         }
 
+        let kernels = if bidirectional { 2 * h } else { h };
         let mut k = vec![T::ZERO; p.k.len()];
         self.conv.kernel_gradient(&mut k);
+        // D is part of the first causal tap.
+        let d = k.chunks_exact(k.len() / kernels).take(h).map(|k| k[0]).collect();
         let round = |x: &[f64]| x.iter().map(|&x| T::rounded(x)).collect::<Vec<_>>();
         let (sum, product) = sums.norm.finish(h);
         Ok(BlockGrads {
             k,
-            d: round(&sum_slots(&sums.d, h)),
+            d,
             out_weight: self.weight_grad.finish(),
             out_bias: round(&sum_slots(&sums.bias, out_width)[..o]),
             gamma: round(&product),
@@ -173,7 +170,7 @@ impl<T: Real> RowPass<'_, T> {
     fn before_conv(
         &self,
         some: &Range<usize>,
-        [u, v, dy]: [&[T]; 3],
+        [v, dy]: [&[T]; 2],
         s: Option<&[T]>,
         dx: &mut [T],
         dv: &mut [T],
@@ -187,15 +184,13 @@ impl<T: Real> RowPass<'_, T> {
         let dx = Disjoint::new(dx);
         let dv = Disjoint::new(dv);
         let bias_sums = Disjoint::new(&mut sums.bias);
-        let d_sums = Disjoint::new(&mut sums.d);
         let beta_sums = Disjoint::new(&mut sums.norm.sum);
         let gamma_sums = Disjoint::new(&mut sums.norm.product);
         par::for_each(scratch, SLOTS, |scratch, slot| {
             // SAFETY: there is one item per slot.
-            let (bias_sum, d_sum, beta_sum, gamma_sum) = unsafe {
+            let (bias_sum, beta_sum, gamma_sum) = unsafe {
                 (
                     bias_sums.part(slot * out_width, out_width),
-                    d_sums.part(slot * h, h),
                     beta_sums.part(slot * h, h),
                     gamma_sums.part(slot * h, h),
                 )
@@ -250,23 +245,14 @@ impl<T: Real> RowPass<'_, T> {
                 // SAFETY: the shares of rows do not overlap.
                 let dv = unsafe { dv.part(at.start, at.len()) };
                 let dg = &dg[..count * width];
-                rows::through_gelu(dg, slope, width, &u[at], dv, d_sum);
+                rows::through_gelu(dg, slope, width, dv, h);
             }
         });
     }
 
     /// Completes dx from the convolution's du. A batch norm before the block leaves dx = du, and the sums.
-    fn after_conv(
-        &self,
-        x: &[T],
-        dy: &[T],
-        du: &mut [T],
-        dv: &[T],
-        dx: &mut [T],
-        sums: &mut Sums<T>,
-    ) {
+    fn after_conv(&self, x: &[T], dy: &[T], du: &mut [T], dx: &mut [T], sums: &mut Sums<T>) {
         let BlockConfig { l, h, prenorm, .. } = self.config;
-        let d = self.p.d;
         let du = Disjoint::new(du);
         let dx = Disjoint::new(dx);
         let beta_sums = Disjoint::new(&mut sums.norm.sum);
@@ -282,17 +268,16 @@ impl<T: Real> RowPass<'_, T> {
                 let (du, dx) =
                     unsafe { (du.part(at.start, at.len()), dx.part(at.start, at.len())) };
                 let true_rows = counted_rows(self.p.lengths, &all, l);
-                let (x, dv, dy) = (&x[at.clone()], &dv[at.clone()], &dy[at]);
+                let (x, dy) = (&x[at.clone()], &dy[at]);
                 if !prenorm {
                     let end = true_rows * h;
-                    rows::add_both(&mut dx[..end], &du[..end], d, &dv[..end]);
+                    rows::add(&mut dx[..end], &du[..end]);
                     continue;
                 }
                 let gamma = self.p.norm.gamma;
                 let NormStats { mean, rstd, .. } = self.stats;
                 match self.p.norm.norm {
                     Norm::Layer => {
-                        rows::add_skip(du, d, dv);
                         du[true_rows * h..].fill(T::ZERO);
                         let (mean, rstd) = (&mean[all.clone()], &rstd[all]);
                         rows::layer_norm_backward(
@@ -301,7 +286,7 @@ impl<T: Real> RowPass<'_, T> {
                         rows::add(dx, dy);
                     }
                     _ => {
-                        rows::with_skip(dx, du, d, dv);
+                        dx.copy_from_slice(du);
                         dx[true_rows * h..].fill(T::ZERO);
                         rows::norm_sums(dx, x, mean, rstd, beta_sum, gamma_sum);
                     }

@@ -56,7 +56,7 @@ impl<T: Real> Block<T> {
                     first_sample: first,
                     apply: apply.as_ref(),
                 }
-                .run(x, u, v, s, y, &mut slots, &mut self.scratch);
+                .run(x, v, s, y, &mut slots, &mut self.scratch);
             }
         }
         if batch_post {
@@ -108,15 +108,13 @@ impl<T: Real> RowPass<'_, T> {
     fn run(
         &self,
         x: &[T],
-        u: &[T],
-        v: &mut [T],
+        v: &[T],
         mut s: Option<&mut [T]>,
         y: &mut [T],
         slots: &mut [Moments],
         scratch: &mut [Scratch<T>],
     ) {
         let BlockConfig { l, h, prenorm, .. } = self.config;
-        let v = Disjoint::new(v);
         let y = Disjoint::new(y);
         let s = s.as_mut().map(|s| Disjoint::new(s));
         let slots = Disjoint::new(slots);
@@ -124,9 +122,9 @@ impl<T: Real> RowPass<'_, T> {
             for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
                 let at = range.start * h..range.end * h;
                 // SAFETY: the shares of rows do not overlap.
-                let (v, y) = unsafe { (v.part(at.start, at.len()), y.part(at.start, at.len())) };
+                let y = unsafe { y.part(at.start, at.len()) };
                 let sample = self.first_sample + range.start / l;
-                self.project(v, &u[at.clone()], sample, scratch);
+                self.project(&v[at.clone()], sample, scratch);
                 let Scratch { z, s: local, mean, deviation, .. } = scratch;
                 let x = &x[at.clone()];
                 if prenorm {
@@ -154,14 +152,14 @@ impl<T: Real> RowPass<'_, T> {
         });
     }
 
-    /// z = Out·drop(GELU(v + D·u)), without the bias; v is completed.
-    fn project(&self, v: &mut [T], u: &[T], sample: usize, scratch: &mut Scratch<T>) {
+    /// z = Out·drop(GELU(v)), without the bias.
+    fn project(&self, v: &[T], sample: usize, scratch: &mut Scratch<T>) {
         let BlockConfig { h, .. } = self.config;
         let Scratch { g, z, .. } = scratch;
         let (width, out_width) = (wide::<T>(h), wide::<T>(self.config.outputs()));
         let count = v.len() / h;
         let mask = mask_of(self.p, 0, sample, h);
-        rows::gelu(v, u, self.p.d, mask, g, width);
+        rows::gelu(v, h, mask, g, width);
         Product {
             size: [count, out_width, h],
             a: g,

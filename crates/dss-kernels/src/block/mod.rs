@@ -4,11 +4,13 @@
 //! H×H, or 2H×H with a gate a·σ(b).
 //!
 //! A few samples at a time go through all steps, so that their activations stay in the cache. Between forward and
-//! backward only v = K * u + D·u is kept, and the sum s = x + f(x) of a post-norm block; the rest is made again.
+//! backward only v = K * u + D·u is kept, and the sum s = x + f(x) of a post-norm block; the rest is made again. D is part
+//! of the first tap of K, whose gradient is therefore its own.
 
 mod backward;
 mod buffers;
 mod forward;
+pub mod frozen;
 mod moments;
 mod norm;
 mod norm_alone;
@@ -221,11 +223,7 @@ impl<T: Real> Block<T> {
                 return Err(Error::Invalid { op, what });
             }
         }
-        if bidirectional {
-            self.conv.set_kernel_bidirectional(p.k)?;
-        } else {
-            self.conv.set_kernel(p.k)?;
-        }
+        self.conv.load_kernel(op, p.k, Some(p.d), bidirectional)?;
         Ok(b)
     }
 }

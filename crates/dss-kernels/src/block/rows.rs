@@ -30,16 +30,13 @@ macro_rules! simd {
 }
 
 simd! {
-    /// v += D·u; g = GELU(v)·mask. v, u: `[rows, H]`; g: `[rows, width]`.
+    /// g = GELU(v)·mask. v: `[rows, H]`; g: `[rows, width]`.
     fn gelu<T>(
-        v: &'a mut [T], u: &'a [T], d: &'a [T], mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
+        v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
     ) |fuse| {
-        let h = d.len();
-        let rows = v.chunks_exact_mut(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width));
-        for ((v, u), g) in rows {
-            for (((v, &u), &d), g) in v.iter_mut().zip(u).zip(d).zip(g.iter_mut()) {
-                *v += d * u;
-                *g = *v * v.normal(fuse).0;
+        for (v, g) in v.chunks_exact(h).zip(g.chunks_exact_mut(width)) {
+            for (&v, g) in v.iter().zip(g.iter_mut()) {
+                *g = v * v.normal(fuse).0;
             }
             if let Some(mask) = mask {
                 for (g, &mask) in g.iter_mut().zip(mask) {
@@ -158,55 +155,12 @@ simd! {
 }
 
 simd! {
-    /// dv = dg·slope; dd += Σ dv·u. dg, slope: `[rows, width]`; u, dv: `[rows, H]`.
-    fn through_gelu<T>(
-        dg: &'a [T], slope: &'a [T], width: usize, u: &'a [T], dv: &'a mut [T], dd: &'a mut [T],
-    ) |_| {
-        let h = dd.len();
+    /// dv = dg·slope. dg, slope: `[rows, width]`; dv: `[rows, H]`.
+    fn through_gelu<T>(dg: &'a [T], slope: &'a [T], width: usize, dv: &'a mut [T], h: usize) |_| {
         let rows = dg.chunks_exact(width).zip(slope.chunks_exact(width));
-        for ((dg, slope), (u, dv)) in rows.zip(u.chunks_exact(h).zip(dv.chunks_exact_mut(h))) {
-            let outputs = dv.iter_mut().zip(dd.iter_mut());
-            for (((&dg, &slope), &u), (dv, dd)) in dg.iter().zip(slope).zip(u).zip(outputs) {
+        for ((dg, slope), dv) in rows.zip(dv.chunks_exact_mut(h)) {
+            for ((&dg, &slope), dv) in dg.iter().zip(slope).zip(dv) {
                 *dv = dg * slope;
-                *dd += *dv * u;
-            }
-        }
-    }
-}
-
-simd! {
-    /// out += D·dv. out, dv: `[rows, H]`.
-    fn add_skip<T>(out: &'a mut [T], d: &'a [T], dv: &'a [T]) |_| {
-        let h = d.len();
-        for (out, dv) in out.chunks_exact_mut(h).zip(dv.chunks_exact(h)) {
-            for ((out, &d), &dv) in out.iter_mut().zip(d).zip(dv) {
-                *out += d * dv;
-            }
-        }
-    }
-}
-
-simd! {
-    /// out = du + D·dv. All `[rows, H]`.
-    fn with_skip<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) |_| {
-        let h = d.len();
-        let rows = out.chunks_exact_mut(h).zip(du.chunks_exact(h)).zip(dv.chunks_exact(h));
-        for ((out, du), dv) in rows {
-            for (((out, &du), &d), &dv) in out.iter_mut().zip(du).zip(d).zip(dv) {
-                *out = du + d * dv;
-            }
-        }
-    }
-}
-
-simd! {
-    /// out += du + D·dv. All `[rows, H]`.
-    fn add_both<T>(out: &'a mut [T], du: &'a [T], d: &'a [T], dv: &'a [T]) |_| {
-        let h = d.len();
-        let rows = out.chunks_exact_mut(h).zip(du.chunks_exact(h)).zip(dv.chunks_exact(h));
-        for ((out, du), dv) in rows {
-            for (((out, &du), &d), &dv) in out.iter_mut().zip(du).zip(d).zip(dv) {
-                *out += du + d * dv;
             }
         }
     }
@@ -310,6 +264,81 @@ simd! {
             for (((&x, y), &gamma), &beta) in x.iter().zip(y.iter_mut()).zip(gamma).zip(beta) {
                 *y = (x - mean) * r * gamma + beta;
             }
+        }
+    }
+}
+
+simd! {
+    /// As LayerNorm, with one gain and one offset for all channels and no ε: γ·(x − mean + β)/√var.
+    fn layer_scalar_norm<T>(x: &'a [T], h: usize, gamma: T, beta: T, y: &'a mut [T]) |_| {
+        let share = T::rounded(1.0 / h as f64);
+        for (x, y) in x.chunks_exact(h).zip(y.chunks_exact_mut(h)) {
+            let mean = lane_sum([x, x, x], |x, _, _| x) * share;
+            let var = lane_sum([x, x, x], |x, _, _| (x - mean) * (x - mean)) * share;
+            let r = gamma * T::rounded(1.0 / var.to_f64().sqrt());
+            for (&x, y) in x.iter().zip(y.iter_mut()) {
+                *y = (x - mean + beta) * r;
+            }
+        }
+    }
+}
+
+simd! {
+    /// y = scale·x + shift per channel. x, y: `[rows, H]`.
+    fn affine<T>(x: &'a [T], scale: &'a [T], shift: &'a [T], y: &'a mut [T]) |_| {
+        let h = scale.len();
+        for (x, y) in x.chunks_exact(h).zip(y.chunks_exact_mut(h)) {
+            for (((&x, y), &scale), &shift) in x.iter().zip(y.iter_mut()).zip(scale).zip(shift) {
+                *y = x * scale + shift;
+            }
+        }
+    }
+}
+
+simd! {
+    /// y = skip·x + (z + offset) per channel. x, y: `[rows, H]`; z: `[rows, width]`.
+    fn scaled_residual<T>(
+        z: &'a [T], width: usize, skip: &'a [T], offset: &'a [T], x: &'a [T], y: &'a mut [T],
+    ) |_| {
+        let h = skip.len();
+        for ((z, x), y) in z.chunks_exact(width).zip(x.chunks_exact(h)).zip(y.chunks_exact_mut(h)) {
+            let channels = skip.iter().zip(offset);
+            for (((&z, &x), y), (&skip, &offset)) in z.iter().zip(x).zip(y.iter_mut()).zip(channels) {
+                *y = skip * x + (z + offset);
+            }
+        }
+    }
+}
+
+simd! {
+    /// y = z + bias. y: `[rows, O]`; z: `[rows, width]`.
+    fn add_bias<T>(z: &'a [T], width: usize, bias: &'a [T], y: &'a mut [T]) |_| {
+        for (z, y) in z.chunks_exact(width).zip(y.chunks_exact_mut(bias.len())) {
+            for ((&z, y), &bias) in z.iter().zip(y.iter_mut()).zip(bias) {
+                *y = z + bias;
+            }
+        }
+    }
+}
+
+simd! {
+    /// g = GELU(v + D·u). v, u: `[rows, H]`; g: `[rows, width]`.
+    fn gelu_with_skip<T>(v: &'a [T], u: &'a [T], d: &'a [T], g: &'a mut [T], width: usize) |fuse| {
+        let h = d.len();
+        for ((v, u), g) in v.chunks_exact(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width)) {
+            for (((&v, &u), &d), g) in v.iter().zip(u).zip(d).zip(g.iter_mut()) {
+                let v = v + d * u;
+                *g = v * v.normal(fuse).0;
+            }
+        }
+    }
+}
+
+simd! {
+    /// x = GELU(x).
+    fn gelu_in_place<T>(x: &'a mut [T]) |fuse| {
+        for x in x.iter_mut() {
+            *x = *x * x.normal(fuse).0;
         }
     }
 }

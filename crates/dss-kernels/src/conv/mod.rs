@@ -97,15 +97,23 @@ impl<T: Real> Conv<T> {
 
     /// Takes causal kernels K: `[H, Lk]`, 1 ≤ Lk ≤ L (shorter kernels are zero beyond Lk).
     pub fn set_kernel(&mut self, k: &[T]) -> Result<()> {
-        self.load_kernel("Conv::set_kernel", k, false)
+        self.load_kernel("Conv::set_kernel", k, None, false)
     }
 
     /// Takes K: `[2, H, Lk]`, causal and anti-causal: y_t = Σ_j K0_j u_{t−j} + Σ_j K1_j u_{t+1+j}.
     pub fn set_kernel_bidirectional(&mut self, k: &[T]) -> Result<()> {
-        self.load_kernel("Conv::set_kernel_bidirectional", k, true)
+        self.load_kernel("Conv::set_kernel_bidirectional", k, None, true)
     }
 
-    fn load_kernel(&mut self, op: &'static str, k: &[T], both: bool) -> Result<()> {
+    /// Takes K: `[H, Lk]`, or `[2, H, Lk]` for both directions, and a skip D: `[H]`, which is part of the first causal
+    /// tap: K * u + D·u = (K + D·δ₀) * u.
+    pub(crate) fn load_kernel(
+        &mut self,
+        op: &'static str,
+        k: &[T],
+        skip: Option<&[T]>,
+        both: bool,
+    ) -> Result<()> {
         let halves = if both { 2 } else { 1 };
         let taps = k.len() / (halves * self.h);
         if taps == 0 || taps > self.l || k.len() != halves * self.h * taps {
@@ -132,6 +140,11 @@ impl<T: Real> Conv<T> {
                 |half: usize| &k[(half * h + channels.start) * taps..][..channels.len() * taps];
             rows.fill(T::ZERO);
             transpose(half(0), taps, |t, lane, k| rows[t * T::LINE + lane] = k * scale);
+            if let Some(skip) = skip {
+                for (tap, &d) in rows.iter_mut().zip(&skip[channels.clone()]) {
+                    *tap += d * scale;
+                }
+            }
             dispatch(Spectrum { fft, rows, x });
             if both {
                 // z^{-1-j} = i·z^{M-1-j}

@@ -59,6 +59,8 @@ pub const PRESETS: &[Preset] = presets![
     "speech" "laptop",
     "speech" "paper",
     "speech-mfcc" "laptop",
+    "lm" "laptop",
+    "forecast" "laptop",
     "delay" "laptop",
     "adding" "laptop",
     "files" "laptop",
