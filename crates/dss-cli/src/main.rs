@@ -7,7 +7,9 @@ mod config;
 mod data;
 mod device;
 mod eval;
+mod export;
 mod failure;
+mod generate;
 mod inspect;
 mod interrupt;
 mod output;
@@ -15,6 +17,7 @@ mod predict;
 mod progress;
 mod repro;
 mod runs;
+mod stream;
 mod text;
 mod train;
 
@@ -38,6 +41,10 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Stream(args) => stream::run(args),
+        Command::Generate(args) => generate::run(args),
+        Command::Export(args) => export::export(args),
+        Command::Import(args) => export::import(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Config(ConfigCommand::Show(args)) => config::show(args),
         Command::Config(ConfigCommand::List) => config::list(),
