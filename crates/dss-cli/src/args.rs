@@ -634,6 +634,38 @@ pub enum ReproTable {
 pub enum BenchCommand {
     /// Time whole training steps: forward, backward, AdamW
     Train(BenchArgs),
+    /// Time the steps of a stream on one core
+    Step(BenchStepArgs),
+}
+
+/// `dss bench step`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss bench step
+  dss bench step --model s4 --json
+  dss bench step --layers 4 --h 64 --n 32
+
+The model is a new one with BatchNorm before each layer, numbers in, 10 classes out, the answer made at every step.")]
+pub struct BenchStepArgs {
+    /// Which model
+    #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: String,
+    /// Layers
+    #[arg(long, default_value = "6", value_name = "N", value_parser = positive)]
+    pub layers: usize,
+    /// H: channels
+    #[arg(long, default_value = "128", value_name = "N", value_parser = positive)]
+    pub h: usize,
+    /// N: states per channel
+    #[arg(long, default_value = "64", value_name = "N", value_parser = positive)]
+    pub n: usize,
+    /// Leave the model in this file
+    #[arg(long, value_name = "FILE")]
+    pub keep: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `dss bench train`

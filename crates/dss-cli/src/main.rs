@@ -3,6 +3,7 @@
 mod allocator;
 mod args;
 mod bench;
+mod bench_step;
 mod config;
 mod data;
 mod device;
@@ -51,6 +52,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Data(command) => data::run(command),
         Command::Repro(args) => repro::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
+        Command::Bench(args::BenchCommand::Step(args)) => bench_step::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dss", &mut script);
