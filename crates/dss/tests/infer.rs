@@ -292,7 +292,7 @@ fn sixteen_thousand_steps_of_speech() {
     let hidden = values(&hidden);
     let h = hidden.len() / l;
     let tensors: std::collections::HashMap<_, _> = burn.named_tensors().into_iter().collect();
-    let numbers = |name: &str| tensors[name].clone().convert::<f64>().to_vec::<f64>().unwrap();
+    let numbers = |name: &str| tensors[name].clone().convert::<f64>().try_to_vec::<f64>().unwrap();
     let (weight, bias) = (numbers("head.weight"), numbers("head.bias"));
     let mut sum = vec![0.0; h];
     let mut want = Vec::new();
