@@ -375,7 +375,7 @@ pub struct GenerateArgs {
     #[arg(long, default_value = "500", value_name = "N")]
     pub length: usize,
     /// Below 1 more sober, above 1 wilder; 0 always takes the likeliest token
-    #[arg(long, default_value = "1", value_name = "T")]
+    #[arg(long, default_value = "1", value_name = "T", allow_negative_numbers = true)]
     pub temperature: f64,
     /// Choose among so many of the likeliest tokens; 0: all
     #[arg(long, default_value = "0", value_name = "K")]

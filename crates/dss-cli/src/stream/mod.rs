@@ -52,18 +52,17 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     };
     let mut answers = Answers::new(&model, &args, source.rate(), state.position())?;
     let end = loop {
-        let event = arrivals.next()?;
-        match &event {
-            Event::Bytes(bytes) => source.push(bytes)?,
-            Event::End => source.finish()?,
-            Event::Interrupted => {}
-        }
         take(&model, &mut state, source.positions(), &mut answers)?;
         source.clear();
-        if !matches!(event, Event::Bytes(_)) {
-            break event;
+        match arrivals.next()? {
+            Event::Bytes(bytes) => source.push(&bytes)?,
+            event => break event,
         }
     };
+    if matches!(end, Event::End) {
+        source.finish()?;
+        take(&model, &mut state, source.positions(), &mut answers)?;
+    }
     if let Some(file) = &args.state {
         dss::checkpoint::write_whole(file, &state.to_bytes(&model)?)?;
     }
