@@ -39,6 +39,8 @@ fn small(text: &Path, epochs: &str) -> Config {
             ("model.layers", "2"),
             ("model.h", "16"),
             ("model.n", "8"),
+            ("model.delta_min", "0.1"),
+            ("model.delta_max", "1"),
             ("model.dropout", "0"),
             ("train.batch", "8"),
             ("train.epochs", epochs),
@@ -53,7 +55,7 @@ fn the_lowest_cross_entropy_is_the_best() {
     let temp = TempDir::new("lm");
     let (text, out) = (temp.join("a.txt"), temp.join("run"));
     write_text(&text);
-    let config = small(&text, "6");
+    let config = small(&text, "20");
     let summary = run(&config, &out, false).unwrap();
     let test = summary.test.unwrap();
     // Of four letters two are free, `x` and the repetition are certain.
