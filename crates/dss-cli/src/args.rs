@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dss_data::TaskConfig;
+use dss_train::config::{ABLATIONS, MODELS, Overlay, Request};
+use dss_train::repro::{self, Budget};
 use dss_train::threads::MAX_THREADS;
 
 /// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
@@ -37,12 +39,16 @@ pub enum Command {
     Eval(EvalArgs),
     /// Apply the best checkpoint of a run to new sequences
     Predict(PredictArgs),
+    /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
+    Inspect(InspectArgs),
     /// Show settings, tasks and presets
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Find, fetch, make and check data
     #[command(subcommand)]
     Data(DataCommand),
+    /// Run the paper's tables again, at a budget of your choice
+    Repro(ReproArgs),
     /// Measure the speed of this machine
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -62,6 +68,12 @@ fn tasks() -> PossibleValuesParser {
     PossibleValuesParser::new(TaskConfig::NAMES.iter().copied())
 }
 
+fn overlays(overlays: &'static [Overlay]) -> PossibleValuesParser {
+    PossibleValuesParser::new(
+        overlays.iter().map(|o| clap::builder::PossibleValue::new(o.name).help(o.about())),
+    )
+}
+
 /// Where a configuration comes from.
 #[derive(Debug, Args)]
 pub struct Settings {
@@ -71,12 +83,32 @@ pub struct Settings {
     /// A set of values that comes with the program [default: laptop]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// A TOML file over the preset; may be given several times
+    /// The state space of the layers, over the preset's [default: that of the preset, dss-softmax in ours]
+    #[arg(long, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: Option<String>,
+    /// An ablation of the paper (§4.2), over preset and model; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = overlays(ABLATIONS))]
+    pub ablation: Vec<String>,
+    /// A TOML file over all of these; may be given several times
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
     /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// What they ask for.
+    pub fn request(&self) -> Request {
+        Request {
+            task: self.task.clone(),
+            preset: self.preset.clone(),
+            model: self.model.clone(),
+            ablations: self.ablation.clone(),
+            files: self.config.clone(),
+            sets: self.set.clone(),
+        }
+    }
 }
 
 /// `dss train`
@@ -85,8 +117,12 @@ pub struct Settings {
 Examples:
   dss train listops
   dss train listops --preset paper --out runs/big --threads 8
+  dss train listops --model s4
+  dss train listops --ablation random-init
   dss train smnist --data ~/data --set variant=exp --set train.epochs=20
   dss train files --set path=mine.csv --set label=kind
+  dss train lm --data book.txt
+  dss train forecast --data table.csv --set column=price
   dss train listops --resume                       go on with the newest run of the task
   dss train listops --resume --out runs/big --set epochs=80
   dss train files --resume --set path=moved/mine.csv
@@ -99,10 +135,10 @@ checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
     pub settings: Settings,
-    /// Where downloaded data lies
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    /// Where downloaded data lies; for lm and forecast also a file to learn from
+    #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
-    /// The run directory [default: runs/TASK-PRESET-SEED, with a number if that exists]
+    /// The run directory [default: runs/TASK-PRESET[-MODEL][-ABLATION]-SEED, with a number if that exists]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Go on with the run in --out, or with the newest run of the task
@@ -175,6 +211,8 @@ Examples:
   dss predict runs/listops-laptop-0 expressions.txt
   dss predict runs/files-laptop-0 new.csv --csv > answers.csv
   dss predict runs/files-laptop-0 a.txt b.txt --json
+  dss predict runs/lm-laptop-0 a.txt             nats and bits per token of a text
+  dss predict runs/forecast-laptop-0 a.csv       the values after the end of a table, as CSV
 
 Each sequence gets one line: its place (such as new.csv:3), the answer and, for classes, its probability; a task that
 asks at every position gets one line per position. The files have the layout of the task's own data, without answers.")]
@@ -202,6 +240,49 @@ pub struct PredictArgs {
     pub csv: bool,
 }
 
+/// `dss inspect`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss inspect runs/listops-laptop-0
+  dss inspect runs/listops-laptop-0/last/model.safetensors --out pictures
+  dss inspect runs/listops-laptop-0 --export npy --out arrays
+  dss inspect runs/listops-laptop-0 --json | jq .peaks.argmax_95
+
+The pictures (SVG and PNG) of a run go to RUN/inspect and into its report.html; those of a single checkpoint need --out.
+docs/inspect.md says how to read tables and pictures.")]
+pub struct InspectArgs {
+    /// A run directory, or a checkpoint
+    #[arg(value_name = "RUN|CHECKPOINT")]
+    pub model: PathBuf,
+    /// Where pictures and exported files go [default: RUN/inspect]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write kernels and parameters as files
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub export: Option<Export>,
+    /// Tables only
+    #[arg(long)]
+    pub no_pictures: bool,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// The numbers as a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The formats of `dss inspect --export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Export {
+    /// One NumPy file per tensor
+    Npy,
+    /// One file with all tensors
+    Safetensors,
+    /// One table per tensor
+    Csv,
+}
+
 /// `dss config`
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -210,6 +291,7 @@ pub enum ConfigCommand {
 Examples:
   dss config show listops
   dss config show listops --preset paper --set h=256
+  dss config show path-x --preset paper --model s4
   dss config show delay > mine.toml; dss train delay --config mine.toml")]
     Show(Settings),
     /// List tasks and presets
@@ -337,6 +419,74 @@ pub struct DataCheckArgs {
     pub json: bool,
 }
 
+/// `dss repro`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss repro lra --budget 10m --data ~/data
+  dss repro lra --budget 1h --seeds 3 --tasks listops,image --models s4,dss-softmax --data ~/data
+  dss repro ablations --tasks delay,listops --budget 2000steps
+  dss repro speech --budget full --data ~/data --dry-run
+  dss repro lra --tasks listops --set listops:max_length=500 --set n=32
+
+The budget is for each run, and is made a number of optimiser steps: the same for all models of a task, as many as
+DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the paper's own
+settings. The same command goes on where it was stopped (Ctrl-C, a crash): runs that are complete are not run again,
+others go on to the same bits, those that failed are tried again. More seeds, tasks and models may be asked for later.
+Exit codes: 1 if a run failed, 130 if interrupted; the tables of what is there are written in any case.")]
+pub struct ReproArgs {
+    /// Which table: Long Range Arena, Speech Commands, or the ablations of DSS-softmax
+    #[arg(value_enum)]
+    pub table: ReproTable,
+    /// What each run gets: a time (90s, 10m, 1h30m), steps (2000steps) or full [default: 10m, or as the grid in --out]
+    #[arg(long, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
+    /// Runs of each model on each task [default: 1, or as the grid in --out]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: Option<u64>,
+    /// Tasks, by commas; also ones that are not in the paper [default: those of the table]
+    #[arg(long, value_name = "TASKS", value_delimiter = ',', value_parser = tasks())]
+    pub tasks: Vec<String>,
+    /// Models and ablations, by commas [default: those of the table]
+    #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = rows())]
+    pub models: Vec<String>,
+    /// A setting for all runs, or as TASK:KEY=VALUE for those of a task; may be given several times
+    #[arg(long, value_name = "[TASK:]KEY=VALUE", value_parser = task_key_value)]
+    pub set: Vec<String>,
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// The directory of the grid [default: runs/repro-TABLE-BUDGET]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Only show the runs, their settings and about how long they take
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where to compute
+    #[arg(long, default_value = "cpu", value_name = "NAME")]
+    pub device: String,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// The table as a JSON object on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// No progress, only the table
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// The tables of `dss repro`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ReproTable {
+    /// Table 1: Long Range Arena
+    Lra,
+    /// Table 2: Speech Commands
+    Speech,
+    /// Table 3: DSS-softmax without its parts
+    Ablations,
+}
+
 /// `dss bench`
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
@@ -350,6 +500,7 @@ pub enum BenchCommand {
 Examples:
   dss bench train
   dss bench train --size speech --steps 5
+  dss bench train --size listops --model s4
   dss bench train --size listops --form composed --json
 
 Sizes (layers x H, length L, batch B, N = 64, random data):
@@ -360,6 +511,9 @@ pub struct BenchArgs {
     /// Which size
     #[arg(long, value_enum, default_value = "all")]
     pub size: Size,
+    /// The state space of the layers
+    #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: String,
     /// Timed steps, after two that are not
     #[arg(long, default_value = "10", value_name = "N", value_parser = positive)]
     pub steps: usize,
@@ -395,6 +549,20 @@ pub enum Form {
 fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as lr=0.01")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn rows() -> PossibleValuesParser {
+    PossibleValuesParser::new(repro::MODELS.iter().map(|model| model.name))
+}
+
+fn task_key_value(text: &str) -> Result<String, String> {
+    let (key, value) = key_value(text)?;
+    match key.split_once(':') {
+        Some((task, _)) if !TaskConfig::NAMES.contains(&task) => {
+            Err(format!("there is no task `{task}`; expected TASK:KEY=VALUE or KEY=VALUE"))
+        }
+        _ => Ok(format!("{key}={value}")),
+    }
 }
 
 fn threads(text: &str) -> Result<usize, String> {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use burn::tensor::{DType, Device};
 use dss::{InputKind, Io, ModelConfig, NormKind, OutputKind};
 use dss_data::{Batch, BatchInput, BatchTarget};
+use dss_train::config::with_model;
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
 use dss_train::text::plural;
@@ -79,7 +80,8 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     let (simd, cores) = (dss_kernels::simd_name(), rayon::current_num_threads());
     if !args.json {
         let (form, threads) = (form(args.form), args.threads.unwrap_or(cores));
-        output::line(&format!("{}, {simd}, {} form", plural(threads as u64, "thread"), form.1))?;
+        let threads = plural(threads as u64, "thread");
+        output::line(&format!("{}, {threads}, {simd}, {} form", args.model, form.1))?;
         output::line("size       H      L   B   ms/step      min      max   samples/s   peak MB")?;
     }
     for (size, case) in CASES {
@@ -97,7 +99,8 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
 fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
     let mut command = process::Command::new(env::current_exe()?);
     command.args(["bench", "train", "--json", "--size", case.name, "--form", form(args.form).1]);
-    command.args(["--steps", &args.steps.to_string()]).stderr(process::Stdio::inherit());
+    command.args(["--model", &args.model, "--steps", &args.steps.to_string()]);
+    command.stderr(process::Stdio::inherit());
     if let Some(threads) = args.threads {
         command.args(["--threads", &threads.to_string()]);
     }
@@ -112,11 +115,11 @@ fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
 
 fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Value, Failure> {
     let (form, form_name) = form(args.form);
-    let mut times = threads::with(args.threads, || measure(case, form, args.steps))??;
+    let mut times = threads::with(args.threads, || measure(case, &args.model, form, args.steps))??;
     times.sort_by(f64::total_cmp);
     let (median, low, high) = (times[times.len() / 2], times[0], times[times.len() - 1]);
     Ok(json!({
-        "size": case.name, "form": form_name, "threads": args.threads.unwrap_or(cores),
+        "size": case.name, "model": args.model, "form": form_name, "threads": args.threads.unwrap_or(cores),
         "simd": dss_kernels::simd_name(), "layers": LAYERS, "h": case.h, "n": STATES, "l": case.l, "b": case.b,
         "steps": args.steps, "median_ms": median, "min_ms": low, "max_ms": high,
         "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(),
@@ -147,11 +150,12 @@ fn form(form: Form) -> (dss::Form, &'static str) {
 }
 
 /// Milliseconds of each timed step.
-fn measure(case: &Case, form: dss::Form, steps: usize) -> Result<Vec<f64>, Failure> {
+fn measure(case: &Case, model: &str, form: dss::Form, steps: usize) -> Result<Vec<f64>, Failure> {
     let device = Device::flex().autodiff();
     let Case { h, norm, prenorm, .. } = *case;
     let config =
         ModelConfig { layers: LAYERS, h, n: STATES, norm, prenorm, form, ..Default::default() };
+    let config = with_model(&config, model)?;
     let output = OutputKind::Sequence { outputs: CLASSES };
     let io = Io { input: case.input, output, len: case.l };
     let mut model = config.init(&io, SEED, &device)?;

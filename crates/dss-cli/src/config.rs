@@ -4,22 +4,20 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use dss_data::TaskConfig;
-use dss_train::Config;
-use dss_train::config::{DEFAULT_PRESET, presets_of};
+use dss_train::config::{ABLATIONS, DEFAULT_PRESET, MODELS, presets_of};
 
 use crate::args::Settings;
 use crate::failure::Failure;
 use crate::output;
 
 /// The resolved configuration, ready to be a file.
-pub fn show(s: Settings) -> Result<ExitCode, Failure> {
-    let (config, sources) =
-        Config::resolve_sourced(&s.task, s.preset.as_deref(), &s.config, &s.set)?;
+pub fn show(settings: Settings) -> Result<ExitCode, Failure> {
+    let (config, sources) = settings.request().resolve()?;
     output::bytes(config.to_sourced_toml(&sources).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tasks and their presets, a line each.
+/// Tasks and their presets, models and ablations, a line each.
 pub fn list() -> Result<ExitCode, Failure> {
     let mut out = String::new();
     for task in TaskConfig::NAMES {
@@ -27,6 +25,12 @@ pub fn list() -> Result<ExitCode, Failure> {
         for preset in presets_of(task) {
             let default = if preset.name == DEFAULT_PRESET { " (default)" } else { "" };
             let _ = writeln!(out, "  {:<11}{}{default}", preset.name, preset.about());
+        }
+    }
+    for (title, overlays) in [("Models (--model)", MODELS), ("Ablations (--ablation)", ABLATIONS)] {
+        let _ = writeln!(out, "\n{title}");
+        for overlay in overlays {
+            let _ = writeln!(out, "  {:<18}{}", overlay.name, overlay.about());
         }
     }
     output::bytes(out.as_bytes())?;

@@ -55,6 +55,10 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         if scores.accuracy.is_some() {
             lines.push(format!("{split} {:<20}{}", "loss", text::number(scores.loss)));
         }
+        if let Some(mae) = scores.mae {
+            lines.push(format!("{split} {:<20}{}", "mean absolute error", text::number(mae)));
+        }
+        lines.extend(text::baselines(scores));
         lines.push(format!("{split} {:<20}{}", "examples", scores.examples));
         lines.push(format!("{:<width$}step {step}", "checkpoint", width = split.len() + 21));
         output::line(&lines.join("\n"))?;

@@ -65,7 +65,7 @@ impl From<io::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let usage = matches!(error, Error::Config(_))
+        let usage = matches!(error, Error::Config(_) | Error::Grid { .. })
             || matches!(error, Error::Data(dss_data::Error::Setting { .. }));
         let code = if usage { USAGE } else { FAILED };
         if let Error::Data(dss_data::Error::Missing { hint, .. }) = &error {

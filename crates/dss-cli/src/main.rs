@@ -8,10 +8,12 @@ mod data;
 mod device;
 mod eval;
 mod failure;
+mod inspect;
 mod interrupt;
 mod output;
 mod predict;
 mod progress;
+mod repro;
 mod runs;
 mod text;
 mod train;
@@ -36,9 +38,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Inspect(args) => inspect::run(args),
         Command::Config(ConfigCommand::Show(args)) => config::show(args),
         Command::Config(ConfigCommand::List) => config::list(),
         Command::Data(command) => data::run(command),
+        Command::Repro(args) => repro::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -2,19 +2,37 @@
 
 use std::path::Path;
 
+use dss_data::Baseline;
 use dss_train::Scores;
 
-/// The score that counts, with its unit: `61.30 %` or `0.00123`.
+/// The score that counts, with its unit: `61.30 %`, `1.5000 nats = 2.1640 bits per token` or `0.00123`.
 pub fn score(scores: &Scores) -> String {
-    match scores.accuracy {
-        Some(accuracy) => format!("{:.2} %", 100.0 * accuracy),
-        None => number(scores.mse.unwrap_or(scores.loss)),
+    match (scores.accuracy, scores.bits) {
+        (Some(accuracy), _) => format!("{:.2} %", 100.0 * accuracy),
+        (None, Some(bits)) => {
+            format!("{} nats = {} bits per token", number(scores.loss), number(bits))
+        }
+        (None, None) => number(scores.loss),
     }
 }
 
 /// What that score is.
 pub fn measure(scores: &Scores) -> &'static str {
-    if scores.accuracy.is_some() { "accuracy" } else { "mean squared error" }
+    match (scores.accuracy, scores.bits) {
+        (Some(_), _) => "accuracy",
+        (None, Some(_)) => "cross entropy",
+        (None, None) => "mean squared error",
+    }
+}
+
+/// The errors of a regression next to those of simple methods; nothing if none are known.
+pub fn baselines(scores: &Scores) -> Vec<String> {
+    let all = scores.with_baselines();
+    let width = all.iter().map(|b| b.name.chars().count()).max().unwrap_or(0);
+    let head = (!all.is_empty()).then(|| format!("{:<width$}  {:>8}  {:>8}", "", "mse", "mae"));
+    let row =
+        |b: &Baseline| format!("{:<width$}  {:>8}  {:>8}", b.name, number(b.mse), number(b.mae));
+    head.into_iter().chain(all.iter().map(row)).collect()
 }
 
 /// Four digits.

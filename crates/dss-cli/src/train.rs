@@ -61,14 +61,16 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
 /// A new run.
 fn fresh(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
     let s = &args.settings;
-    let config = Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?;
-    let preset = s.preset.as_deref().unwrap_or(DEFAULT_PRESET);
+    let (config, _) = s.request().resolve()?;
     let out = args.out.clone();
-    let name = format!("{}-{preset}-{}", s.task, config.train.seed);
+    let seed = config.train.seed.to_string();
+    let parts = [s.task.as_str(), s.preset.as_deref().unwrap_or(DEFAULT_PRESET)].into_iter();
+    let chosen = s.model.iter().chain(&s.ablation).map(String::as_str);
+    let name = parts.chain(chosen).chain([seed.as_str()]).collect::<Vec<_>>().join("-");
     Ok((config, out.unwrap_or_else(|| runs::fresh(&name))))
 }
 
-/// A run to go on with: its own settings, or those of the preset that is named, and changes to them.
+/// A run to go on with: its own settings, or those of the preset, model or ablation that is named, and changes to them.
 fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
     let s = &args.settings;
     let out = match &args.out {
@@ -80,9 +82,10 @@ fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
         let (own, dir) = (own.task.name(), out.display());
         return Err(Failure::usage(format!("{dir} is a run of task `{own}`, not of `{}`", s.task)));
     }
-    let config = match &s.preset {
-        Some(_) => Config::resolve(&s.task, s.preset.as_deref(), &s.config, &s.set)?,
-        None => own.changed(&s.config, &s.set)?,
+    let anew = s.preset.is_some() || s.model.is_some() || !s.ablation.is_empty();
+    let config = match anew {
+        true => s.request().resolve()?.0,
+        false => own.changed(&s.config, &s.set)?,
     };
     Ok((config, out))
 }
@@ -94,7 +97,11 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     if let Some(test) = &summary.test {
         let (examples, step) = (plural(test.examples as u64, "example"), summary.best_step);
         let what = format!("{} ({examples}, checkpoint of step {step})", text::score(test));
-        let name = if test.accuracy.is_some() { "test accuracy" } else { "test mse" };
+        let name = match (test.accuracy, test.bits) {
+            (Some(_), _) => "test accuracy",
+            (None, Some(_)) => "test loss",
+            (None, None) => "test mse",
+        };
         rows.push((name, what));
     } else {
         rows.push(("interrupted", format!("after step {}; the state is saved", summary.steps)));
@@ -129,5 +136,6 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
         rows.push(("train longer", format!("dss train {task} --resume --out {dir} --set {key}=N")));
     }
     let rows = rows.iter().map(|(name, value)| format!("{name:<16}{value}"));
-    rows.collect::<Vec<_>>().join("\n")
+    let baselines = summary.test.as_ref().map(text::baselines).unwrap_or_default();
+    baselines.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }

@@ -244,3 +244,66 @@ fn a_loss_that_is_no_number() {
     ran.fails(1, &["NaN", "train.lr", "run/report.html"]);
     assert!(folder.path("run/report.html").is_file());
 }
+
+#[test]
+fn texts_are_foreseen() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("a.txt"), "to be or not to be, ".repeat(60)).unwrap();
+    folder.run(&["train", "lm"]).fails(2, &["--data FILE", "dss data get lm"]);
+    let sets = "len=32 layers=1 h=16 n=4 epochs=3 batch=8 val=0.1 task.test=0.1";
+    let mut args = vec!["train", "lm", "--data", "a.txt", "--out", "run"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    let ran = folder.run(&args).ok();
+    assert!(ran.out.contains("nats =") && ran.out.contains("bits per token"), "{ran:#?}");
+    assert!(ran.err.contains("bits/token"), "{ran:#?}");
+    let report = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
+    for part in ["Test cross entropy", "nats", "bits per token", "cross entropy in nats"] {
+        assert!(report.contains(part), "{part}");
+    }
+
+    // The file that --data named is remembered.
+    let scores = objects(&folder.run(&["eval", "run", "--json"]).ok().out);
+    let (loss, bits) = (scores[0]["loss"].as_f64().unwrap(), scores[0]["bits"].as_f64().unwrap());
+    assert!((loss / 2f64.ln() - bits).abs() < 1e-9);
+    assert!(folder.run(&["eval", "run"]).ok().out.contains("test cross entropy"));
+
+    let text = folder.run(&["predict", "run", "a.txt", "--json"]).ok().out;
+    assert_eq!(objects(&text)[0]["tokens"], 1199);
+    assert!(folder.run(&["predict", "run", "a.txt"]).ok().out.contains("nats/token"));
+    std::fs::write(folder.path("b.txt"), "to be or\nWHAT").unwrap();
+    folder.run(&["predict", "run", "b.txt"]).fails(2, &["b.txt, line 1", "does not occur"]);
+}
+
+#[test]
+fn a_table_goes_on() {
+    let folder = Folder::new();
+    let mut table = "day,sea,hill\n".to_owned();
+    for t in 0..300 {
+        table += &format!("d{t},{:.3},{:.3}\n", (f64::from(t) * 0.5).sin(), f64::from(t) * 0.1);
+    }
+    std::fs::write(folder.path("t.csv"), &table).unwrap();
+    folder.run(&["train", "forecast"]).fails(2, &["--data FILE", "task.column"]);
+    let sets = "column=sea input=24 horizon=6 season=12 layers=1 h=16 n=8 epochs=2 batch=16";
+    let mut args = vec!["train", "forecast", "--data", "t.csv", "--out", "run", "--quiet"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    let out = folder.run(&args).ok().out;
+    for row in ["this model", "linear least squares", "last value", "value 12 rows before"] {
+        assert!(out.contains(row), "{out}");
+    }
+    let report = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
+    assert!(report.contains("Compared with simple methods") && report.contains("last value"));
+    let text = folder.run(&["eval", "run"]).ok().out;
+    assert!(text.contains("mean absolute error") && text.contains("linear least squares"));
+
+    let csv = folder.run(&["predict", "run", "t.csv"]).ok().out;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (7, "step,sea"));
+    assert!(lines[6].starts_with("6,"), "{csv}");
+    let json = objects(&folder.run(&["predict", "run", "t.csv", "--json"]).ok().out);
+    assert_eq!(json[0]["values"].as_array().unwrap().len(), 6);
+
+    std::fs::write(folder.path("bad.csv"), "sea,x\n1,2\noops,3\n").unwrap();
+    folder.run(&["predict", "run", "bad.csv"]).fails(2, &["line 3, column 1", "oops"]);
+    std::fs::write(folder.path("short.csv"), "sea,x\n1,2\n").unwrap();
+    folder.run(&["predict", "run", "short.csv"]).fails(2, &["1 rows", "last 24"]);
+}

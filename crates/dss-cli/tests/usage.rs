@@ -13,6 +13,7 @@ fn every_command_explains_itself() {
         "train",
         "eval",
         "predict",
+        "inspect",
         "config",
         "config show",
         "config list",
@@ -23,6 +24,7 @@ fn every_command_explains_itself() {
         "data check",
         "bench",
         "bench train",
+        "repro",
         "completions",
     ] {
         let mut args: Vec<&str> = command.split(' ').collect();

@@ -142,7 +142,7 @@ fn collate_targets(spec: &TaskSpec, examples: &[Example], l: usize) -> BatchTarg
             });
             BatchTarget::Values(pad(rows, *outputs, f32::NAN))
         }
-        TargetKind::PositionClasses { .. } => {
+        TargetKind::PositionClasses { .. } | TargetKind::NextToken { .. } => {
             let rows = targets.map(|t| match t {
                 Target::PositionClasses(v) if v.len() <= l => v.as_slice(),
                 _ => wrong(),

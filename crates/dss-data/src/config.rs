@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
 use crate::files::FilesConfig;
+use crate::forecast::ForecastConfig;
 use crate::image::ImageConfig;
 use crate::listops::ListopsConfig;
+use crate::lm::LmConfig;
 use crate::mnist::MnistConfig;
 use crate::pathfinder::PathfinderConfig;
 use crate::retrieval::RetrievalConfig;
@@ -101,6 +103,10 @@ tasks! {
     "speech" => Speech(SpeechConfig),
     /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
     "speech-mfcc" => SpeechMfcc(SpeechConfig),
+    /// Which character (or byte) comes next, of any text.
+    "lm" => Lm(LmConfig),
+    /// The next values of a column of a table.
+    "forecast" => Forecast(ForecastConfig),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig),
     /// Add the two marked numbers of a sequence.

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::characters::TextEncoder;
 use crate::files::FilesEncoder;
+use crate::forecast::ForecastEncoder;
 use crate::image::GreyEncoder;
 use crate::listops::ListopsEncoder;
+use crate::lm::LmEncoder;
 use crate::mnist::ImagesEncoder;
 use crate::pathfinder::PathfinderEncoder;
 use crate::speech::SpeechEncoder;
@@ -48,6 +50,10 @@ pub enum Encoder {
     Text(TextEncoder),
     /// Pairs of texts, one pair per row, or two files.
     TextPairs(TextEncoder),
+    /// Text for a language model; a file is one sequence.
+    Lm(LmEncoder),
+    /// The last rows of a table.
+    Forecast(ForecastEncoder),
 }
 
 impl Encoder {
@@ -72,6 +78,8 @@ impl Encoder {
             Self::Files(encoder) => encoder.read(path)?,
             Self::Text(encoder) => text::read(encoder, path)?,
             Self::TextPairs(encoder) => retrieval::read(encoder, path)?,
+            Self::Lm(encoder) => encoder.read(path)?,
+            Self::Forecast(encoder) => encoder.read(path)?,
         };
         if found.is_empty() {
             return Err(Error::content(path, "no sequences in this file"));

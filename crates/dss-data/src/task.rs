@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Encoder, Result};
 
 /// What the model reads at each position.
@@ -41,6 +43,11 @@ pub enum TargetKind {
     PositionValues {
         /// Length of the vector.
         outputs: usize,
+    },
+    /// The token that follows, at every position: a language model. The targets are position classes.
+    NextToken {
+        /// A name for every token id.
+        symbols: Vec<String>,
     },
 }
 
@@ -92,6 +99,17 @@ pub struct Example {
     pub target: Target,
 }
 
+/// What a simple method reaches on the examples of a regression.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The method.
+    pub name: String,
+    /// Its mean squared error.
+    pub mse: f64,
+    /// Its mean absolute error.
+    pub mae: f64,
+}
+
 /// A split: examples by number. `example(i)` is a pure function of `i`.
 pub trait Dataset: Send + Sync {
     /// Number of examples.
@@ -99,6 +117,17 @@ pub trait Dataset: Send + Sync {
 
     /// Example `i < len()`.
     fn example(&self, i: usize) -> Result<Example>;
+
+    /// The split as it is in one epoch of a training, where that differs from epoch to epoch: a pure function of
+    /// (seed, epoch), with as many examples.
+    fn in_epoch(&self, _seed: u64, _epoch: u64) -> Option<Arc<dyn Dataset>> {
+        None
+    }
+
+    /// What simple methods reach on all examples, where such are known.
+    fn baselines(&self) -> Vec<Baseline> {
+        Vec::new()
+    }
 
     /// Whether there is no example at all.
     fn is_empty(&self) -> bool {

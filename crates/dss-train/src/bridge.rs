@@ -17,6 +17,7 @@ pub fn io(spec: &TaskSpec) -> Io {
         TargetKind::Values { outputs } => (*outputs, false),
         TargetKind::PositionClasses { labels } => (labels.len(), true),
         TargetKind::PositionValues { outputs } => (*outputs, true),
+        TargetKind::NextToken { symbols } => (symbols.len(), true),
     };
     let output = match (spec.pair, by_position) {
         (true, _) => OutputKind::Pair { outputs },
@@ -30,6 +31,7 @@ pub fn io(spec: &TaskSpec) -> Io {
 pub fn labels(spec: &TaskSpec) -> &[String] {
     match &spec.target {
         TargetKind::Class { labels } | TargetKind::PositionClasses { labels } => labels,
+        TargetKind::NextToken { symbols } => symbols,
         TargetKind::Values { .. } | TargetKind::PositionValues { .. } => &[],
     }
 }

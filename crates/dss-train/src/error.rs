@@ -133,6 +133,29 @@ pub enum Error {
         /// Sequences at once.
         batch: usize,
     },
+    /// The kernels of a model would need more memory than there is.
+    #[error(
+        "{}: the kernels at length {len} would take about {needed_mb} MB of memory, but {available_mb} MB are free",
+        path.display()
+    )]
+    Kernels {
+        /// The checkpoint.
+        path: PathBuf,
+        /// L.
+        len: usize,
+        /// What it would take, in MB.
+        needed_mb: u64,
+        /// What there is, in MB.
+        available_mb: u64,
+    },
+    /// A grid of runs that cannot be worked on as asked.
+    #[error("{}: {what}", dir.display())]
+    Grid {
+        /// Its directory.
+        dir: PathBuf,
+        /// What is in the way.
+        what: String,
+    },
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads: {what}")]
     Threads {

@@ -11,7 +11,7 @@ use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
 
 use crate::error::{Error, Result};
 use crate::predict::encoder;
-use crate::scores::{MAX_CONFUSION, Scores, Tally};
+use crate::scores::{MAX_CONFUSION, Measure, Scores, Tally};
 use crate::{bridge, loss, memory};
 
 /// Scores `model` on all of `dataset`, `batch` examples at a time.
@@ -40,9 +40,10 @@ pub fn evaluate_while(
     model.check_len(spec.len)?;
     let model = model.valid();
     let device = model.device();
+    let measure = Measure::of(&spec.target);
     let classes = bridge::labels(spec).len();
-    let mut confusion =
-        (1..=MAX_CONFUSION).contains(&classes).then(|| vec![vec![0; classes]; classes]);
+    let confused = measure == Measure::Accuracy && (1..=MAX_CONFUSION).contains(&classes);
+    let mut confusion = confused.then(|| vec![vec![0; classes]; classes]);
     let mut tally = Tally::default();
     let kernels = model.kernels(spec.len);
     let order = (0..dataset.len() as u32).collect();
@@ -63,7 +64,8 @@ pub fn evaluate_while(
             return Ok(None);
         }
     }
-    Ok(Some(tally.scores(classes > 0, confusion)))
+    let scores = tally.scores(measure, confusion);
+    Ok(Some(Scores { baselines: dataset.baselines(), ..scores }))
 }
 
 /// Adds every scored row to the confusion matrix.

@@ -83,6 +83,7 @@ pub fn assess(outputs: &[f64], width: usize, target: &BatchTarget, total: u64) -
                         if !value.is_nan() {
                             let error = o - f64::from(*value);
                             tally.loss += error * error;
+                            tally.absolute += error.abs();
                             tally.scored += 1;
                             *g = 2.0 * error * weight;
                         }

@@ -1,7 +1,7 @@
 //! How much memory the process has used at most, and how much a run will use.
 
-use dss::ModelConfig;
 use dss::config::{Io, OutputKind};
+use dss::{Form, MixerKind, ModelConfig};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -9,6 +9,11 @@ use crate::error::{Error, Result};
 /// Peak resident memory of this process in MB (10⁶ bytes): `VmHWM` of `/proc/self/status`; `None` where there is none.
 pub fn peak_mb() -> Option<f64> {
     Some(bytes("/proc/self/status", "VmHWM:")? as f64 / 1e6)
+}
+
+/// Bytes of memory that are free now; `None` where the system does not say.
+pub(crate) fn available() -> Option<u64> {
+    bytes("/proc/meminfo", "MemAvailable:")
 }
 
 /// The field `name` of a file of `/proc`.
@@ -76,7 +81,18 @@ fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
     let evaluation = pass(&config.model, io, batch, FORWARD_COPIES);
     product(&[parameters, 4, 4])
         .saturating_add(training.max(evaluation))
+        .saturating_add(kernels(&config.model, io))
         .saturating_add(product(&[train.max(val).max(test), 4]))
+}
+
+/// Bytes that the composed kernels of S4 hold for the backward pass: `[H, N/2, L/2]` numbers in f64, some ten of them per
+/// layer. All other kernels take little next to the activations.
+fn kernels(model: &ModelConfig, io: &Io) -> u64 {
+    if model.mixer != MixerKind::S4 || model.form != Form::Composed {
+        return 0;
+    }
+    let taps = if model.kernel_len == 0 { io.len } else { io.len.min(model.kernel_len) };
+    product(&[model.layers, model.h, model.n / 2, taps / 2, 8, 10])
 }
 
 /// Activations that are held at once where no gradient is asked for.
@@ -132,6 +148,12 @@ mod tests {
                 assert!(text.contains(part), "{text}");
             }
         }
+        // The composed kernels of S4 are large, the fused ones are not.
+        let s4 = [("mixer", "s4"), ("h", "1024"), ("n", "1024"), ("layers", "6"), ("batch", "1")];
+        let fused = needed(&config(&s4), &io(1 << 14), many);
+        let composed =
+            needed(&config(&[&s4[..], &[("form", "composed")]].concat()), &io(1 << 14), many);
+        assert!(composed > fused + (1 << 40) && fused < 1 << 34, "{composed} {fused}");
         // A batch is never larger than the data.
         assert!(
             fits(&config(&[("batch", "9000000000000000000")]), &io(100), many, 1 << 40).is_ok()

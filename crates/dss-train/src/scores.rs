@@ -1,32 +1,71 @@
 //! What is counted while a model is scored.
 
+use dss_data::{Baseline, TargetKind};
 use serde::{Deserialize, Serialize};
 
 /// A confusion matrix is kept for at most this many classes.
 pub const MAX_CONFUSION: usize = 128;
 
+/// By what a model is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// The share of right classes.
+    Accuracy,
+    /// The squared error.
+    Error,
+    /// The cross entropy of the next token.
+    CrossEntropy,
+}
+
+impl Measure {
+    /// That of a task.
+    pub fn of(target: &TargetKind) -> Self {
+        match target {
+            TargetKind::Class { .. } | TargetKind::PositionClasses { .. } => Self::Accuracy,
+            TargetKind::Values { .. } | TargetKind::PositionValues { .. } => Self::Error,
+            TargetKind::NextToken { .. } => Self::CrossEntropy,
+        }
+    }
+}
+
 /// How well a model does on a set of examples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// Mean loss of all scored items: cross entropy in nats, or squared error.
     pub loss: f64,
-    /// Share of scored items whose largest output is the right class; `None` for regression.
+    /// Share of scored items whose largest output is the right class; `None` for regression and language models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
     /// Mean squared error; `None` for classification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mse: Option<f64>,
+    /// Mean absolute error; `None` for classification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mae: Option<f64>,
+    /// Cross entropy in bits per token; only for language models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits: Option<f64>,
     /// How many examples were seen.
     pub examples: usize,
-    /// `confusion[true class][predicted class]`; `None` for regression and for many classes.
+    /// `confusion[true class][predicted class]`; `None` for regression, language models and many classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confusion: Option<Vec<Vec<u64>>>,
+    /// What simple methods reach on the same examples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<Baseline>,
 }
 
 impl Scores {
-    /// What checkpoints and plateaus are judged by, larger is better: the accuracy, or the negated error.
+    /// What checkpoints and plateaus are judged by, larger is better: the accuracy, or the negated loss.
     pub fn score(&self) -> f64 {
         self.accuracy.unwrap_or(-self.loss)
+    }
+
+    /// The model's own errors, as `this model`, then the baselines; nothing if there are none.
+    pub fn with_baselines(&self) -> Vec<Baseline> {
+        let own = self.mse.zip(self.mae).filter(|_| !self.baselines.is_empty());
+        let own = own.map(|(mse, mae)| Baseline { name: "this model".into(), mse, mae });
+        own.into_iter().chain(self.baselines.iter().cloned()).collect()
     }
 }
 
@@ -40,6 +79,9 @@ pub struct Tally {
     pub scored: u64,
     /// Items whose class was found; stays 0 for regression.
     pub correct: u64,
+    /// Sum of the absolute errors of a regression.
+    #[serde(default)]
+    pub absolute: f64,
     /// Sequences (or pairs of them).
     pub examples: u64,
 }
@@ -50,6 +92,7 @@ impl Tally {
         self.loss += other.loss;
         self.scored += other.scored;
         self.correct += other.correct;
+        self.absolute += other.absolute;
         self.examples += other.examples;
     }
 
@@ -64,14 +107,18 @@ impl Tally {
     }
 
     /// The scores these sums mean.
-    pub fn scores(&self, classes: bool, confusion: Option<Vec<Vec<u64>>>) -> Scores {
+    pub fn scores(&self, measure: Measure, confusion: Option<Vec<Vec<u64>>>) -> Scores {
         let loss = self.mean_loss();
+        let error = measure == Measure::Error;
         Scores {
             loss,
-            accuracy: classes.then(|| self.accuracy()),
-            mse: (!classes).then_some(loss),
+            accuracy: (measure == Measure::Accuracy).then(|| self.accuracy()),
+            mse: error.then_some(loss),
+            mae: error.then(|| self.absolute / self.scored.max(1) as f64),
+            bits: (measure == Measure::CrossEntropy).then_some(loss / std::f64::consts::LN_2),
             examples: self.examples as usize,
             confusion,
+            baselines: Vec::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The block: a DSS layer, its norm, dropout and the residual.
+//! The block: a layer, its norm, dropout and the residual.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use crate::config::{Form, NormKind};
 use crate::dropout::DropoutKey;
 use crate::error::{Error, Result};
-use crate::layer::{DssLayer, DssLayerConfig};
+use crate::layer::{SsmLayer, SsmLayerConfig};
 use crate::norm::Norm;
 use crate::ops::{BatchStats, BlockParams, BlockSpec};
 
@@ -31,11 +31,11 @@ pub enum Mode {
 /// use burn::tensor::{Device, Tensor};
 /// use dss::block::{BlockConfig, Mode};
 /// use dss::config::NormKind;
-/// use dss::layer::DssLayerConfig;
+/// use dss::layer::SsmLayerConfig;
 ///
 /// # fn main() -> dss::Result<()> {
 /// let device = Device::flex();
-/// let layer = DssLayerConfig::new(8, 16, 100); // H, N, L
+/// let layer = SsmLayerConfig::new(8, 16, 100); // H, N, L
 /// let block = BlockConfig::new(layer).with_norm(NormKind::Layer).with_prenorm(true).init(&device)?;
 /// let x = Tensor::zeros([2, 100, 8], &device); // [B, L, H]
 /// let k = block.mixer.kernel(100);
@@ -47,7 +47,7 @@ pub enum Mode {
 #[derive(Config, Debug)]
 pub struct BlockConfig {
     /// The layer.
-    pub layer: DssLayerConfig,
+    pub layer: SsmLayerConfig,
     /// Which norm.
     #[config(default = "NormKind::Batch")]
     pub norm: NormKind,
@@ -62,11 +62,11 @@ pub struct BlockConfig {
     pub mask_padding: bool,
 }
 
-/// x + f(norm(x)) or norm(x + f(x)), f a DSS layer with dropout.
+/// x + f(norm(x)) or norm(x + f(x)), f a layer with dropout.
 #[derive(Module, Debug)]
 pub struct Block {
     /// The layer.
-    pub mixer: DssLayer,
+    pub mixer: SsmLayer,
     /// The norm.
     pub norm: Norm,
     #[module(skip)]
@@ -92,10 +92,12 @@ impl BlockConfig {
 
     /// A new block. Its numbers depend on the layer's seed alone.
     pub fn init(&self, device: &Device) -> Result<Block> {
-        self.init_named("block", device)
+        let mut block = self.init_named("block", device)?;
+        block.mixer = block.mixer.corrected()?;
+        Ok(block)
     }
 
-    /// A new block whose random streams bear the name of its place in a model.
+    /// A new block whose random streams bear the name of its place in a model; see [`SsmLayer::corrected`].
     pub(crate) fn init_named(&self, name: &str, device: &Device) -> Result<Block> {
         self.validate()?;
         Ok(Block {
@@ -112,11 +114,11 @@ impl Block {
         &self.config
     }
 
-    /// With r times the step: see [`DssLayer::at_step`].
-    pub(crate) fn at_step(mut self, r: f64) -> Self {
-        self.mixer = self.mixer.at_step(r);
+    /// With r times the step: see [`SsmLayer::at_step`].
+    pub(crate) fn at_step(mut self, r: f64) -> Result<Self> {
+        self.mixer = self.mixer.at_step(r)?;
         self.config.layer = self.mixer.config().clone();
-        self
+        Ok(self)
     }
 
     /// x `[B, L, H]` -> `[B, L, H]`, and in training what a BatchNorm saw.

@@ -154,7 +154,7 @@ fn parse(bytes: &[u8], device: &Device) -> Result<(Model, CheckpointMeta), Strin
     if meta.model.tensor_elements(&meta.io) != Some(total) {
         return Err("the tensors are not those of the configuration in the metadata".into());
     }
-    let model = meta.model.init(&meta.io, 0, device).map_err(|e| e.to_string())?;
+    let model = meta.model.init_uncorrected(&meta.io, 0, device).map_err(|e| e.to_string())?;
     let model = model.cast(float).load_named(tensors).map_err(|e| e.to_string())?;
     Ok((model, meta))
 }

@@ -4,9 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::BlockConfig;
 use crate::error::{Error, Result};
-use crate::layer::DssLayerConfig;
+use crate::layer::SsmLayerConfig;
 
-/// The three kernels of the paper (§3.1, §4).
+/// Which state space a layer's kernels are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MixerKind {
+    /// Diagonal, in one of the paper's three variants.
+    #[default]
+    Dss,
+    /// Diagonal plus low rank (Gu, Goel, Ré 2022): the system the paper compares with.
+    S4,
+    /// Diagonal, in the parameterisation of Gu, Gupta, Goel and Ré 2022.
+    S4d,
+}
+
+/// The three kernels of the paper (§3.1, §4); of DSS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
@@ -67,6 +80,49 @@ pub enum LambdaInit {
     Random,
 }
 
+/// How Λ of S4D starts out; Re λ = −½ in all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum S4dInit {
+    /// As Λ of S4: the normal part of HiPPO-LegS.
+    #[default]
+    Legs,
+    /// Im λ_n = πn.
+    Lin,
+    /// Im λ_n = (N/π)·(N/(2n+1) − 1).
+    Inv,
+}
+
+impl From<S4dInit> for dss_kernels::init::S4dInit {
+    fn from(init: S4dInit) -> Self {
+        match init {
+            S4dInit::Legs => Self::Legs,
+            S4dInit::Lin => Self::Lin,
+            S4dInit::Inv => Self::Inv,
+        }
+    }
+}
+
+/// How the continuous system of S4D becomes steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discretisation {
+    /// Zero-order hold: the input is constant over a step.
+    #[default]
+    Zoh,
+    /// Tustin's rule, as in S4.
+    Bilinear,
+}
+
+impl From<Discretisation> for dss_kernels::s4d::Discretisation {
+    fn from(discretisation: Discretisation) -> Self {
+        match discretisation {
+            Discretisation::Zoh => Self::ZeroOrderHold,
+            Discretisation::Bilinear => Self::Bilinear,
+        }
+    }
+}
+
 /// What normalises the activations of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -105,7 +161,7 @@ pub enum Form {
     Composed,
 }
 
-/// A stack of DSS blocks. The defaults are the paper's for ListOps.
+/// A stack of blocks. The defaults are the paper's for ListOps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelConfig {
@@ -113,18 +169,24 @@ pub struct ModelConfig {
     pub layers: usize,
     /// H: channels.
     pub h: usize,
-    /// N: states per channel.
+    /// N: states per channel. S4 and S4D store one of each conjugate pair: N/2.
     pub n: usize,
-    /// Which kernel.
+    /// Which state space.
+    pub mixer: MixerKind,
+    /// Which kernel of DSS.
     pub variant: Variant,
-    /// One Δ per channel or two.
+    /// One Δ per channel of DSS or two; S4 and S4D have one.
     pub delta: Delta,
     /// The least Δ at initialisation.
     pub delta_min: f64,
     /// The greatest Δ at initialisation.
     pub delta_max: f64,
-    /// How Λ starts out.
+    /// How Λ of DSS starts out.
     pub lambda_init: LambdaInit,
+    /// How Λ of S4D starts out.
+    pub s4d_init: S4dInit,
+    /// How S4D becomes steps.
+    pub discretisation: Discretisation,
     /// 0: the kernel is as long as the sequence; else it is made at this length and a layer sees no further (§4.2).
     pub kernel_len: usize,
     /// A second kernel looks ahead.
@@ -151,11 +213,14 @@ impl Default for ModelConfig {
             layers: 6,
             h: 128,
             n: 64,
+            mixer: MixerKind::default(),
             variant: Variant::default(),
             delta: Delta::default(),
             delta_min: dss_kernels::init::DT_MIN,
             delta_max: dss_kernels::init::DT_MAX,
             lambda_init: LambdaInit::default(),
+            s4d_init: S4dInit::default(),
+            discretisation: Discretisation::default(),
             kernel_len: 0,
             bidirectional: false,
             glu: false,
@@ -225,7 +290,8 @@ pub struct Io {
     pub input: InputKind,
     /// What goes out.
     pub output: OutputKind,
-    /// L: the training length. The softmax's normaliser always uses it, so that a kernel does not depend on the batch.
+    /// L: the training length. The softmax's normaliser and the C̃ of S4 always use it, so that a kernel does not depend
+    /// on the batch.
     pub len: usize,
 }
 
@@ -241,15 +307,18 @@ impl ModelConfig {
     /// Each block of such a model, for sequences of length `len`.
     pub fn block(&self, len: usize, seed: u64) -> BlockConfig {
         BlockConfig {
-            layer: DssLayerConfig {
+            layer: SsmLayerConfig {
                 h: self.h,
                 n: self.n,
                 len,
+                mixer: self.mixer,
                 variant: self.variant,
                 delta: self.delta,
                 delta_min: self.delta_min,
                 delta_max: self.delta_max,
                 lambda_init: self.lambda_init,
+                s4d_init: self.s4d_init,
+                discretisation: self.discretisation,
                 kernel_len: self.kernel_len,
                 bidirectional: self.bidirectional,
                 glu: self.glu,
@@ -274,14 +343,18 @@ impl ModelConfig {
             NormKind::Layer => product(&[2, h])?,
             NormKind::LayerScalar => 2,
         };
-        let layer = sum(&[
-            product(&[2, n])?,
-            product(&[h, self.delta.per_channel()])?,
-            product(&[self.channels(), h, n, 2])?,
-            h,
-            linear(h, if self.glu { h.checked_mul(2)? } else { h })?,
-            norm,
-        ])?;
+        let ssm = match self.mixer {
+            MixerKind::Dss => [
+                product(&[2, n])?,
+                product(&[h, self.delta.per_channel()])?,
+                product(&[self.channels(), h, n, 2])?,
+            ],
+            // Λ, P and B; Λ alone.
+            MixerKind::S4 => [product(&[3, n])?, h, product(&[self.channels(), h, n])?],
+            MixerKind::S4d => [n, h, product(&[self.channels(), h, n])?],
+        };
+        let layer =
+            sum(&[sum(&ssm)?, h, linear(h, if self.glu { h.checked_mul(2)? } else { h })?, norm])?;
         let encoder = match io.input {
             InputKind::Tokens { vocab } => product(&[vocab, h])?,
             InputKind::Values { channels } => linear(channels, h)?,

@@ -5,7 +5,10 @@ use burn::tensor::{DType, Device, Tensor};
 
 use crate::config::{Form, Pool};
 use crate::error::{Error, Result};
-use crate::ops::{BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode};
+use crate::ops::{
+    BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode, S4Params, S4Spec,
+    S4dParams, S4dSpec,
+};
 use crate::{composed, fused};
 
 impl Form {
@@ -32,6 +35,24 @@ impl Form {
             fused::kernel(params, spec)
         } else {
             composed::kernel(params, spec)
+        }
+    }
+
+    /// K `[C, H, taps]` of S4.
+    pub(crate) fn s4_kernel(self, params: &S4Params, spec: &S4Spec) -> Tensor<3> {
+        if self.is_fused(&params.c) {
+            fused::s4_kernel(params, spec)
+        } else {
+            composed::s4_kernel(params, spec)
+        }
+    }
+
+    /// K `[C, H, taps]` of S4D.
+    pub(crate) fn s4d_kernel(self, params: &S4dParams, spec: &S4dSpec) -> Tensor<3> {
+        if self.is_fused(&params.c) {
+            fused::s4d_kernel(params, spec)
+        } else {
+            composed::s4d_kernel(params, spec)
         }
     }
 

@@ -1,4 +1,4 @@
-//! The DSS layer (§3.2): y = Out(GELU(K * u + D·u)), K made of Λ, Δ and W.
+//! The layer (§3.2): y = Out(GELU(K * u + D·u)), K made of the parameters of a state space.
 
 use burn::config::Config;
 use burn::module::{Module, Param};
@@ -6,43 +6,51 @@ use burn::tensor::{Device, Tensor};
 use dss_kernels::init;
 
 use crate::composed;
-use crate::config::{Delta, Form, LambdaInit, Variant};
+use crate::config::{Delta, Discretisation, Form, LambdaInit, MixerKind, S4dInit, Variant};
 use crate::error::{Error, Result};
 use crate::linear::{Linear, parameter};
 use crate::mixer::SequenceMixer;
-use crate::ops::{KernelParams, KernelSpec};
 use crate::random::{normal, stream};
-use crate::state::DssState;
+use crate::ssm::Ssm;
+use crate::state::SsmState;
 
-/// How to make a [`DssLayer`].
+/// The longest kernel of S4, which is made at its full length always.
+const S4_TAPS: usize = 1 << 24;
+
+/// How to make an [`SsmLayer`]: DSS unless another mixer is named.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use dss::SequenceMixer;
-/// use dss::config::Variant;
-/// use dss::layer::DssLayerConfig;
+/// use dss::config::{MixerKind, Variant};
+/// use dss::{SequenceMixer, SsmLayerConfig};
 ///
 /// # fn main() -> dss::Result<()> {
 /// let device = Device::flex();
 /// // H = 8 channels, N = 16 states, sequences of length up to 100.
-/// let layer = DssLayerConfig::new(8, 16, 100).with_variant(Variant::Exp).init(&device)?;
-/// let y = layer.forward(Tensor::zeros([2, 100, 8], &device)); // [B, L, H]
-/// assert_eq!(y.dims(), [2, 100, 8]);
+/// let config = SsmLayerConfig::new(8, 16, 100);
+/// for config in [config.clone().with_variant(Variant::Exp), config.with_mixer(MixerKind::S4)] {
+///     let layer = config.init(&device)?;
+///     let y = layer.forward(Tensor::zeros([2, 100, 8], &device)); // [B, L, H]
+///     assert_eq!(y.dims(), [2, 100, 8]);
+/// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Config, Debug)]
-pub struct DssLayerConfig {
+pub struct SsmLayerConfig {
     /// H: channels.
     pub h: usize,
-    /// N: states per channel.
+    /// N: states per channel; even for S4 and S4D, which store one of each conjugate pair.
     pub n: usize,
-    /// L: the longest sequence; the length of the softmax's normaliser.
+    /// L: the longest sequence; the length of the softmax's normaliser and of S4's C̃.
     pub len: usize,
-    /// Which kernel.
+    /// Which state space.
+    #[config(default = "MixerKind::Dss")]
+    pub mixer: MixerKind,
+    /// Which kernel of DSS.
     #[config(default = "Variant::Softmax")]
     pub variant: Variant,
-    /// One Δ per channel or two.
+    /// One Δ per channel of DSS or two; S4 and S4D have one.
     #[config(default = "Delta::Separate")]
     pub delta: Delta,
     /// The least Δ at initialisation.
@@ -51,9 +59,15 @@ pub struct DssLayerConfig {
     /// The greatest Δ at initialisation.
     #[config(default = 0.1)]
     pub delta_max: f64,
-    /// How Λ starts out.
+    /// How Λ of DSS starts out.
     #[config(default = "LambdaInit::SkewHippo")]
     pub lambda_init: LambdaInit,
+    /// How Λ of S4D starts out.
+    #[config(default = "S4dInit::Legs")]
+    pub s4d_init: S4dInit,
+    /// How S4D becomes steps.
+    #[config(default = "Discretisation::Zoh")]
+    pub discretisation: Discretisation,
     /// 0: the kernel is as long as the sequence; else it is made at this length and the layer sees no further.
     #[config(default = 0)]
     pub kernel_len: usize,
@@ -71,38 +85,28 @@ pub struct DssLayerConfig {
     pub seed: u64,
 }
 
-/// A DSS layer: a [`crate::SequenceMixer`].
+/// A layer of state spaces, one per channel: a [`crate::SequenceMixer`].
 ///
 /// Alone, it takes the fused form for its kernel only; the [`crate::Block`] around it is fused as a whole.
 #[derive(Module, Debug)]
-pub struct DssLayer {
-    /// Λ: `[N, 2]`, (re, im). Exp variants: Re λ = −exp(first column). Skew-HiPPO or random.
-    pub lambda: Param<Tensor<2>>,
-    /// Δ_log: `[H, 2]`, or `[H, 1]` if tied; ~ U(log Δmin, log Δmax).
-    pub delta_log: Param<Tensor<2>>,
-    /// W: `[C, H, N, 2]`; both parts ~ N(0, 1).
-    pub w: Param<Tensor<4>>,
+pub struct SsmLayer {
+    /// What the kernels are made of.
+    pub ssm: Ssm,
     /// D: `[H]` ~ N(0, 1).
     pub d: Param<Tensor<1>>,
     /// The output projection, `[H, H]` or `[2H, H]`.
     pub out: Linear,
     #[module(skip)]
-    config: DssLayerConfig,
+    config: SsmLayerConfig,
 }
 
-impl DssLayerConfig {
-    /// Every number is in its range.
+impl SsmLayerConfig {
+    /// Every number is in its range, and the settings go together.
     pub fn validate(&self) -> Result<()> {
         for (name, value) in [("h", self.h), ("n", self.n), ("len", self.len)] {
             if value == 0 {
                 return Err(Error::config(format!("{name} must be at least 1, but is 0")));
             }
-        }
-        if self.lambda_init == LambdaInit::SkewHippo && self.n > init::MAX_N {
-            let (n, max) = (self.n, init::MAX_N);
-            return Err(Error::config(format!(
-                "n must be at most {max} with lambda_init = \"skew-hippo\", but is {n}"
-            )));
         }
         let (low, high) = (self.delta_min, self.delta_max);
         if !(0.0 < low && low <= high && high.is_finite()) {
@@ -110,37 +114,69 @@ impl DssLayerConfig {
                 "0 < delta_min <= delta_max must hold, but they are {low} and {high}"
             )));
         }
+        self.validate_states()?;
+        self.validate_kinds()
+    }
+
+    /// N, and for S4 the length, fit the mixer.
+    fn validate_states(&self) -> Result<()> {
+        let (n, max) = (self.n, init::MAX_N);
+        if self.mixer == MixerKind::Dss {
+            if self.lambda_init == LambdaInit::SkewHippo && n > max {
+                return Err(Error::config(format!(
+                    "n must be at most {max} with lambda_init = \"skew-hippo\", but is {n}"
+                )));
+            }
+            return Ok(());
+        }
+        if !n.is_multiple_of(2) || n > 2 * max {
+            return Err(Error::config(format!(
+                "n must be even and at most {} with mixer = \"s4\" or \"s4d\", but is {n}",
+                2 * max
+            )));
+        }
+        let taps = self.taps(self.len);
+        if self.mixer == MixerKind::S4 && taps > S4_TAPS {
+            return Err(Error::config(format!(
+                "S4 makes kernels of at most {S4_TAPS} taps, but its length is {taps}: set kernel_len"
+            )));
+        }
+        Ok(())
+    }
+
+    /// No choice was made that the mixer does not know.
+    fn validate_kinds(&self) -> Result<()> {
+        let (dss, s4d) = (self.mixer == MixerKind::Dss, self.mixer == MixerKind::S4d);
+        for (key, chosen, known, mixer) in [
+            ("variant", self.variant != Variant::default(), dss, "dss"),
+            ("lambda_init", self.lambda_init != LambdaInit::default(), dss, "dss"),
+            ("s4d_init", self.s4d_init != S4dInit::default(), s4d, "s4d"),
+            ("discretisation", self.discretisation != Discretisation::default(), s4d, "s4d"),
+        ] {
+            if chosen && !known {
+                return Err(Error::config(format!(
+                    "{key} is a setting of mixer = \"{mixer}\": leave it at its default or change mixer"
+                )));
+            }
+        }
         Ok(())
     }
 
     /// A new layer. Its numbers depend on the seed alone.
-    pub fn init(&self, device: &Device) -> Result<DssLayer> {
-        self.init_named("mixer", device)
+    pub fn init(&self, device: &Device) -> Result<SsmLayer> {
+        self.init_named("mixer", device)?.corrected()
     }
 
-    /// A new layer whose random streams bear the name of its place in a model.
-    pub(crate) fn init_named(&self, name: &str, device: &Device) -> Result<DssLayer> {
+    /// A new layer whose random streams bear the name of its place in a model; see [`SsmLayer::corrected`].
+    pub(crate) fn init_named(&self, name: &str, device: &Device) -> Result<SsmLayer> {
         self.validate()?;
         self.form.check_device(device)?;
-        let Self { h, n, seed, .. } = *self;
-        let stream = |part: &str| stream(seed, &format!("{name}.{part}"));
-        let lambda = match (self.lambda_init, self.variant) {
-            (LambdaInit::SkewHippo, _) => init::skew_hippo(n)?,
-            (LambdaInit::Random, Variant::Softmax) => init::random_lambda(n, &mut stream("lambda")),
-            (LambdaInit::Random, _) => init::random_lambda_left(n, &mut stream("lambda")),
-        };
-        let stored = |re: f64| if self.variant == Variant::Softmax { re } else { (-re).ln() };
-        let lambda = lambda.iter().flat_map(|z| [stored(z.re), z.im]).collect();
-        let per = self.delta.per_channel();
-        let delta_log =
-            init::delta_log(h * per, self.delta_min, self.delta_max, &mut stream("delta_log"))?;
-        let w = init::w(self.channels(), h, n, &mut stream("w"));
+        let Self { h, seed, .. } = *self;
         let outputs = if self.glu { 2 * h } else { h };
-        Ok(DssLayer {
-            lambda: parameter(lambda, [n, 2], device),
-            delta_log: parameter(delta_log, [h, per], device),
-            w: parameter(w, [self.channels(), h, n, 2], device),
-            d: parameter(normal(h, &mut stream("d")), [h], device),
+        let d = normal(h, &mut stream(seed, &format!("{name}.d")));
+        Ok(SsmLayer {
+            ssm: Ssm::new(self, name, device)?,
+            d: parameter(d, [h], device),
             out: Linear::new(h, outputs, seed, &format!("{name}.out"), device),
             config: self.clone(),
         })
@@ -155,105 +191,99 @@ impl DssLayerConfig {
     pub fn taps(&self, l: usize) -> usize {
         if self.kernel_len == 0 { l } else { l.min(self.kernel_len) }
     }
+
+    /// The taps at the training length: what the softmax's normaliser and S4's C̃ go by.
+    pub fn norm_len(&self) -> usize {
+        self.taps(self.len)
+    }
+
+    /// With r times the step: lengths become L/r (rounded up).
+    fn at_step(&self, r: f64) -> Self {
+        let scaled = |len: usize| ((len as f64 / r).ceil() as usize).max(usize::from(len > 0));
+        Self { len: scaled(self.len), kernel_len: scaled(self.kernel_len), ..self.clone() }
+    }
 }
 
-impl DssLayer {
+impl SsmLayer {
     /// What this layer is.
-    pub fn config(&self) -> &DssLayerConfig {
+    pub fn config(&self) -> &SsmLayerConfig {
         &self.config
     }
 
-    /// The kernel parameters, as the operations take them.
-    pub fn kernel_params(&self) -> KernelParams {
-        KernelParams { lambda: self.lambda.val(), delta_log: self.delta_log.val(), w: self.w.val() }
+    /// A new layer of S4 draws C and stores C̃: this makes it. O(H·N³·log L), and nothing for the others.
+    pub(crate) fn corrected(mut self) -> Result<Self> {
+        if let Ssm::S4(s4) = self.ssm {
+            self.ssm = Ssm::S4(s4.corrected(&self.config)?);
+        }
+        Ok(self)
     }
 
-    /// Sequences of length l are possible. The kernel of a softmax layer with Re λ > 0 ends at the training length.
+    /// Sequences of length l are possible. The kernel of a softmax layer with Re λ > 0 ends at the training length; S4
+    /// has a longer one unless its Δ is too small.
     pub fn check_len(&self, l: usize) -> Result<()> {
-        let DssLayerConfig { variant, len, .. } = self.config;
-        let taps = self.config.taps(l);
         if l == 0 {
-            return Err(Error::invalid("DssLayer", "a sequence must have at least one position"));
+            return Err(Error::invalid("SsmLayer", "a sequence must have at least one position"));
         }
-        if variant != Variant::Softmax || taps <= self.config.taps(len) {
+        if self.config.taps(l) <= self.config.norm_len() {
             return Ok(());
         }
-        let growing = self.growing_modes();
-        if growing > 0 {
-            let what = format!(
-                "this layer was made for sequences of length up to {len}, but got {l}: {growing} of its modes have \
-                 Re λ > 0, and their softmax kernel ends there; shorten the sequence"
-            );
-            return Err(Error::invalid("DssLayer", what));
-        }
-        Ok(())
+        self.ssm.get().check_longer(&self.config, l)
     }
 
     /// The same system read with r times the step: Δ becomes r·Δ, lengths L/r (rounded up).
     ///
-    /// Softmax and exp kernels then are sums over r taps of the old one. Exp-no-scale lacks the factor that does this,
-    /// and its W is multiplied by r.
-    pub(crate) fn at_step(mut self, r: f64) -> Self {
-        let scaled = |len: usize| ((len as f64 / r).ceil() as usize).max(usize::from(len > 0));
-        self.config.len = scaled(self.config.len);
-        self.config.kernel_len = scaled(self.config.kernel_len);
-        self.delta_log = self.delta_log.map(|delta| changed(delta, |delta| delta + r.ln()));
-        if self.config.variant == Variant::ExpNoScale {
-            self.w = self.w.map(|w| changed(w, |w| w * r));
-        }
-        self
+    /// Kernels then are sums over r taps of the old one, up to the error of S4's bilinear rule. Exp-no-scale lacks the
+    /// factor that does this, and its W is multiplied by r.
+    pub(crate) fn at_step(mut self, r: f64) -> Result<Self> {
+        let config = self.config.at_step(r);
+        config.validate()?;
+        self.ssm = self.ssm.get().at_step(&self.config, &config, r)?;
+        self.config = config;
+        Ok(self)
     }
 
     /// How many modes have Re λ > 0.
-    pub(crate) fn growing_modes(&self) -> usize {
-        if self.config.variant != Variant::Softmax {
-            return 0;
-        }
-        let re = self.lambda.val().detach().narrow(1, 0, 1);
-        re.greater_scalar(0.0).int().sum().into_scalar::<i64>() as usize
+    pub fn growing_modes(&self) -> usize {
+        self.ssm.get().growing_modes(&self.config)
     }
 
-    /// K: `[C, H, min(l, kernel_len)]`, for sequences of length l.
+    /// K: `[C, H, min(l, kernel_len)]`, for sequences of length l. Of S4, K beyond the training length has no gradients.
     ///
     /// # Panics
     /// If [`Self::check_len`] refuses l.
     pub fn kernel(&self, l: usize) -> Tensor<3> {
-        if let Err(error) = self.check_len(l) {
-            panic!("{error}");
-        }
-        let DssLayerConfig { variant, delta, len, .. } = self.config;
-        let spec = KernelSpec {
-            variant,
-            delta,
-            taps: self.config.taps(l),
-            norm_len: self.config.taps(len),
-        };
-        self.config.form.kernel(&self.kernel_params(), &spec)
+        let kernel = self.check_len(l).and_then(|()| self.ssm.get().kernel(&self.config, l));
+        kernel.unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
-/// A parameter with another value, trained as before.
-fn changed<const D: usize>(x: Tensor<D>, f: impl FnOnce(Tensor<D>) -> Tensor<D>) -> Tensor<D> {
-    let trained = x.is_require_grad();
-    f(x.detach()).detach().set_require_grad(trained)
-}
-
-impl SequenceMixer for DssLayer {
-    type State = DssState;
+impl SequenceMixer for SsmLayer {
+    type State = SsmState;
 
     /// # Panics
-    /// If [`DssLayer::check_len`] refuses the length.
+    /// If [`SsmLayer::check_len`] refuses the length.
     fn forward(&self, u: Tensor<3>) -> Tensor<3> {
         let k = self.kernel(u.dims()[1]);
         let y = composed::mix(u, k, self.d.val(), self.config.bidirectional);
         composed::project(y, self.out.weight.val(), self.out.bias.val(), self.config.glu)
     }
 
-    fn state(&self, batch: usize) -> Result<DssState> {
-        DssState::new(self, batch)
+    fn state(&self, batch: usize) -> Result<SsmState> {
+        let config = &self.config;
+        let refuse = |why: &str| {
+            let what = format!("{why}: such a layer takes whole sequences only");
+            Err(Error::invalid("SsmLayer::state", what))
+        };
+        if config.bidirectional {
+            return refuse("the layer looks ahead (bidirectional)");
+        }
+        if config.kernel_len != 0 && config.kernel_len < config.len {
+            return refuse("the kernel is cut (kernel_len)");
+        }
+        Ok(SsmState::new(self.ssm.get().recurrence(config, batch)?, [batch, config.h]))
     }
 
-    fn step(&self, state: &mut DssState, u: Tensor<2>) -> Result<Tensor<2>> {
+    fn step(&self, state: &mut SsmState, u: Tensor<2>) -> Result<Tensor<2>> {
         let y = state.step(u.clone())?;
         let y = composed::gelu(y + u * self.d.val().unsqueeze());
         Ok(composed::project(y, self.out.weight.val(), self.out.bias.val(), self.config.glu))

@@ -12,7 +12,7 @@ use crate::kernels::Kernels;
 use crate::norm::Norm;
 use crate::ops::BatchStats;
 
-/// A stack of DSS blocks between an encoder and a head.
+/// A stack of blocks between an encoder and a head.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -63,6 +63,15 @@ pub struct Output {
 impl ModelConfig {
     /// A new model. Its numbers depend on `seed` and the names of the parameters alone.
     pub fn init(&self, io: &Io, seed: u64, device: &Device) -> Result<Model> {
+        let mut model = self.init_uncorrected(io, seed, device)?;
+        for block in &mut model.layers {
+            block.mixer = block.mixer.clone().corrected()?;
+        }
+        Ok(model)
+    }
+
+    /// The same before [`crate::SsmLayer::corrected`]: for numbers that are replaced anyway.
+    pub(crate) fn init_uncorrected(&self, io: &Io, seed: u64, device: &Device) -> Result<Model> {
         self.validate()?;
         io.validate()?;
         let block = self.block(io.len, seed);
@@ -94,7 +103,7 @@ impl Model {
         self.layers[0].mixer.d.val().device()
     }
 
-    /// Sequences of length l are possible: see [`crate::DssLayer::check_len`].
+    /// Sequences of length l are possible: see [`crate::SsmLayer::check_len`].
     pub fn check_len(&self, l: usize) -> Result<()> {
         self.layers.iter().try_for_each(|block| block.mixer.check_len(l))
     }
@@ -181,13 +190,14 @@ impl Model {
     /// r = 2, each step covers twice the time and sequences have half the length.
     ///
     /// # Errors
-    /// If r is not from 0.001 to 1000.
+    /// If r is not from 0.001 to 1000, or a layer cannot be made anew (S4 with a Δ that is too small for its length).
     pub fn at_rate(mut self, r: f64) -> Result<Self> {
         if !(1e-3..=1e3).contains(&r) {
             let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
             return Err(Error::invalid("at_rate", what));
         }
-        self.layers = self.layers.into_iter().map(|block| block.at_step(r)).collect();
+        self.layers =
+            self.layers.into_iter().map(|block| block.at_step(r)).collect::<Result<_>>()?;
         let layer = self.layers[0].mixer.config();
         (self.io.len, self.config.kernel_len) = (layer.len, layer.kernel_len);
         Ok(self)

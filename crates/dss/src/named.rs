@@ -3,14 +3,18 @@
 //! | name | shape |
 //! |------|-------|
 //! | `encoder.weight` | `[V, H]` of tokens, `[H, channels]` of numbers (then also `encoder.bias` `[H]`) |
-//! | `layers.{i}.mixer.lambda`, `.delta_log`, `.w`, `.d` | `[N, 2]`, `[H]` or `[H, 2]`, `[C, H, N, 2]`, `[H]` |
+//! | `layers.{i}.mixer.lambda`, `.delta_log`, `.w` | `[N, 2]`, `[H]` or `[H, 2]`, `[C, H, N, 2]`, of DSS |
+//! | `layers.{i}.mixer.lambda_re`, `.lambda_im`, `.c`, `.delta_log` | `[N/2]`, `[N/2]`, `[C, H, N/2, 2]`, `[H]`, of S4 and S4D |
+//! | `layers.{i}.mixer.p`, `.b` | `[N/2, 2]` each, of S4 |
+//! | `layers.{i}.mixer.d` | `[H]` |
 //! | `layers.{i}.mixer.out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` |
 //! | `layers.{i}.norm.gamma`, `.beta` | `[H]` each (`[1]` for layer-scalar) |
 //! | `layers.{i}.norm.running_mean`, `.running_var` | `[H]` each, BatchNorm only |
 //! | `norm.*` | the last norm of a pre-norm stack |
 //! | `head.weight`, `.bias` | `[O, H]`, `[O]`; of pairs `head.hidden.*` `[H, 4H]` and `head.out.*` `[O, H]` |
 //!
-//! Weight matrices are `[out, in]` as in PyTorch. For the exp variants `lambda[:, 0]` is log(−Re λ).
+//! Weight matrices are `[out, in]` as in PyTorch. For the exp variants `lambda[:, 0]`, and for S4 and S4D
+//! `lambda_re`, is log(−Re λ). `c` of S4 is C̃ = C·(I − Ā^L), L the training length or `kernel_len`.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +24,14 @@ use burn::tensor::{Shape, Tensor, TensorData};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
-/// Parameters that have a learning rate in common (§4: Λ, Δ_log and W have their own and no weight decay).
+/// Parameters that have a learning rate in common (§4: those of the state space have their own and no weight decay).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ParamGroup {
-    /// Λ.
+    /// Λ; P and B of S4.
     Lambda,
     /// Δ_log.
     Delta,
-    /// W.
+    /// W; C of S4 and S4D.
     W,
     /// Everything else.
     Other,
@@ -37,9 +41,9 @@ impl ParamGroup {
     /// The group of the parameter with this name.
     pub fn of(name: &str) -> Self {
         match name.rsplit('.').next() {
-            Some("lambda") => Self::Lambda,
+            Some("lambda" | "lambda_re" | "lambda_im" | "p" | "b") => Self::Lambda,
             Some("delta_log") => Self::Delta,
-            Some("w") => Self::W,
+            Some("w" | "c") => Self::W,
             _ => Self::Other,
         }
     }
@@ -133,7 +137,7 @@ impl<const D: usize> AnyParam for Param<Tensor<D>> {
     /// A tied Δ_log `[H, 1]` is `[H]` to the world.
     fn shape(&self, name: &str) -> Vec<usize> {
         let mut shape = self.val().dims().to_vec();
-        if ParamGroup::of(name) == ParamGroup::Delta && shape.last() == Some(&1) {
+        if ParamGroup::of(name) == ParamGroup::Delta && D == 2 && shape[1] == 1 {
             shape.pop();
         }
         shape
@@ -150,21 +154,26 @@ fn reshaped(data: TensorData, shape: impl Into<Shape>) -> TensorData {
     TensorData::from_bytes(bytes, shape, dtype)
 }
 
-/// Where a walk through the modules stands. The variants of enums are no part of a name.
+/// Where a walk through the modules stands. The variants of enums are no part of a name, nor is the field of a layer
+/// that holds its state space.
 #[derive(Default)]
 struct Path(Vec<String>);
 
 impl Path {
     fn enter(&mut self, name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
+        if Self::named(name, container) {
             self.0.push(name.to_string());
         }
     }
 
-    fn exit(&mut self, container: &str) {
-        if !container.starts_with("Enum:") {
+    fn exit(&mut self, name: &str, container: &str) {
+        if Self::named(name, container) {
             self.0.pop();
         }
+    }
+
+    fn named(name: &str, container: &str) -> bool {
+        !container.starts_with("Enum:") && (container, name) != ("Struct:SsmLayer", "ssm")
     }
 
     fn name(&self) -> String {
@@ -183,8 +192,8 @@ impl<T, F: Fn(String, &dyn AnyParam) -> T> ModuleVisitor for Collect<F, T> {
         self.path.enter(name, container);
     }
 
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
+    fn exit_module(&mut self, name: &str, container: &str) {
+        self.path.exit(name, container);
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -202,8 +211,8 @@ impl ModuleMapper for Load {
         self.path.enter(name, container);
     }
 
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
+    fn exit_module(&mut self, name: &str, container: &str) {
+        self.path.exit(name, container);
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {

@@ -1,8 +1,9 @@
-//! The operations of a DSS model with one signature each, in two forms: [`crate::composed`] and [`crate::fused`].
+//! The operations of a model with one signature each, in two forms: [`crate::composed`] and [`crate::fused`].
 //!
 //! | operation | what it gives |
 //! |-----------|---------------|
-//! | `kernel`  | K `[C, H, taps]` of the kernel parameters (§3.1) |
+//! | `kernel`  | K `[C, H, taps]` of the parameters of DSS (§3.1) |
+//! | `s4_kernel`, `s4d_kernel` | the same of S4 and S4D |
 //! | `block`   | a whole layer with its norm and residual, `[B, L, H]` to `[B, L, H]` (§3.2) |
 //! | `norm`    | a norm alone: the last one of a pre-norm stack |
 //! | `pool`    | one vector per sequence, `[B, L, H]` to `[B, H]` |
@@ -13,14 +14,14 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use crate::config::{Delta, Variant};
+use crate::config::{Delta, Discretisation, Variant};
 
 pub use crate::config::Pool;
 
 /// ε of LayerNorm and BatchNorm.
 pub const NORM_EPS: f64 = 1e-5;
 
-/// The parameters of a layer's kernels.
+/// The parameters of a DSS layer's kernels.
 #[derive(Debug, Clone)]
 pub struct KernelParams {
     /// Λ: `[N, 2]`, (re, im). Exp variants: Re λ = −exp(the first column).
@@ -42,6 +43,54 @@ pub struct KernelSpec {
     pub taps: usize,
     /// The L of the softmax's normaliser. At least `taps` if any Re λ > 0.
     pub norm_len: usize,
+}
+
+/// The parameters of an S4 layer's kernels, one of each conjugate pair.
+#[derive(Debug, Clone)]
+pub struct S4Params {
+    /// Λ_re: `[N/2]`, Re λ = −exp(Λ_re).
+    pub lambda_re: Tensor<1>,
+    /// Λ_im: `[N/2]`.
+    pub lambda_im: Tensor<1>,
+    /// P of A = Λ − PP*: `[N/2, 2]`, (re, im).
+    pub p: Tensor<2>,
+    /// B: `[N/2, 2]`.
+    pub b: Tensor<2>,
+    /// C̃ = C·(I − Ā^L): `[C, H, N/2, 2]`.
+    pub c: Tensor<4>,
+    /// Δ_log: `[H]`.
+    pub delta_log: Tensor<1>,
+}
+
+/// Which kernels to make of [`S4Params`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct S4Spec {
+    /// How many taps are wanted, at most `norm_len`.
+    pub taps: usize,
+    /// The L of C̃.
+    pub norm_len: usize,
+}
+
+/// The parameters of an S4D layer's kernels, one of each conjugate pair; B = 1.
+#[derive(Debug, Clone)]
+pub struct S4dParams {
+    /// Λ_re: `[N/2]`, Re λ = −exp(Λ_re).
+    pub lambda_re: Tensor<1>,
+    /// Λ_im: `[N/2]`.
+    pub lambda_im: Tensor<1>,
+    /// C: `[C, H, N/2, 2]`.
+    pub c: Tensor<4>,
+    /// Δ_log: `[H]`.
+    pub delta_log: Tensor<1>,
+}
+
+/// Which kernels to make of [`S4dParams`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct S4dSpec {
+    /// How the system becomes steps.
+    pub discretisation: Discretisation,
+    /// How many taps are wanted.
+    pub taps: usize,
 }
 
 /// What a block computes with.

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 
 use burn::tensor::{Device, FloatDType, TensorData};
 use dss::checkpoint::{self, CheckpointMeta};
-use dss::config::{Delta, InputKind, Io, ModelConfig, NormKind, OutputKind, Variant};
+use dss::config::{
+    Delta, Discretisation, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, S4dInit,
+    Variant,
+};
 use dss::{Error, Model, ParamGroup};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
@@ -52,6 +55,16 @@ fn models() -> Vec<Model> {
         prenorm: true,
         ..small()
     };
+    let s4 = ModelConfig { mixer: MixerKind::S4, n: 6, ..small() };
+    let s4d = ModelConfig {
+        mixer: MixerKind::S4d,
+        n: 6,
+        s4d_init: S4dInit::Lin,
+        discretisation: Discretisation::Bilinear,
+        bidirectional: true,
+        glu: true,
+        ..small()
+    };
     let scalar = ModelConfig { norm: NormKind::LayerScalar, ..small() };
     let make = |config: ModelConfig, io: Io| config.init(&io, 3, &Device::flex()).unwrap();
     vec![
@@ -59,6 +72,9 @@ fn models() -> Vec<Model> {
         make(layer_norm, io(numbers, position)),
         make(all, io(tokens, pair)),
         make(scalar, io(numbers, sequence)),
+        make(s4.clone(), io(tokens, sequence)),
+        make(ModelConfig { h: 1, bidirectional: true, ..s4 }, io(numbers, pair)),
+        make(s4d, io(numbers, position)),
     ]
 }
 
@@ -130,14 +146,34 @@ fn names_and_shapes_are_the_documented_ones() {
     assert_eq!(all["head.hidden.weight"], [4, 16]);
     assert_eq!(all["head.out.weight"], [2, 4]);
     assert_eq!(of(&models[3])["layers.0.norm.gamma"], [1]);
+    let s4 = of(&models[4]);
+    for (name, shape) in [
+        ("lambda_re", vec![3]),
+        ("lambda_im", vec![3]),
+        ("p", vec![3, 2]),
+        ("b", vec![3, 2]),
+        ("c", vec![1, 4, 3, 2]),
+        ("delta_log", vec![4]),
+        ("d", vec![4]),
+        ("out.weight", vec![4, 4]),
+        ("out.bias", vec![4]),
+    ] {
+        assert_eq!(s4.get(&format!("layers.1.mixer.{name}")), Some(&shape), "{name}");
+    }
+    assert_eq!(s4.len(), 1 + 2 * 13 + 2);
+    assert_eq!(of(&models[5])["layers.0.mixer.delta_log"], [1]);
+    let s4d = of(&models[6]);
+    assert_eq!(s4d["layers.1.mixer.c"], [2, 4, 3, 2]);
+    assert_eq!(s4d["layers.1.mixer.lambda_im"], [3]);
+    assert_eq!(s4d.len(), 2 + 2 * 11 + 2);
     for model in &models {
         let elements: usize = of(model).values().map(|s| s.iter().product::<usize>()).sum();
         assert_eq!(model.config().tensor_elements(model.io()), Some(elements));
         for p in model.parameters() {
             let group = match p.name.rsplit('.').next().unwrap() {
-                "lambda" => ParamGroup::Lambda,
+                "lambda" | "lambda_re" | "lambda_im" | "p" | "b" => ParamGroup::Lambda,
                 "delta_log" => ParamGroup::Delta,
-                "w" => ParamGroup::W,
+                "w" | "c" => ParamGroup::W,
                 _ => ParamGroup::Other,
             };
             assert_eq!(p.group, group);
@@ -200,6 +236,46 @@ fn damage_is_named() {
     refused(&rewrite(&keep, &json.replace("\"h\":4", "\"h\":4000000000000")), "configuration");
     refused(&rewrite(&keep, &json.replace("\"glu\"", "\"glue\"")), "glue");
     refused(&safetensors::serialize(file.iter(), None).unwrap(), "no key `dss`");
+}
+
+/// Sizes that do not fit the tensors, or that no S4 can have, are refused before anything is made of them.
+#[test]
+fn damaged_settings_of_s4_are_named() {
+    let directory = Directory::new("s4-damage");
+    let path = directory.0.join("model.safetensors");
+    let model = &models()[4];
+    checkpoint::save(&path, model, &CheckpointMeta::new(model)).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let json = SafeTensors::read_metadata(&whole).unwrap().1.metadata().clone().unwrap();
+    let json = &json["dss"];
+    assert!(json.contains("\"mixer\":\"s4\""), "{json}");
+    let file = SafeTensors::deserialize(&whole).unwrap();
+    for (from, to, reason) in [
+        ("\"s4\"", "\"s4d\"", "configuration"),
+        ("\"s4\"", "\"s5\"", "s5"),
+        ("\"s4\"", "\"dss\"", "configuration"),
+        ("\"n\":6", "\"n\":7", "configuration"),
+        ("\"n\":6", "\"n\":60000000000", "configuration"),
+        ("\"len\":20", "\"len\":2000000000000", "at most"),
+        ("\"variant\":\"softmax\"", "\"variant\":\"exp\"", "variant"),
+        ("\"zoh\"", "\"euler\"", "euler"),
+    ] {
+        let text = json.replace(from, to);
+        assert_ne!(&text, json, "{from}");
+        let meta = Some([("dss".to_string(), text)].into());
+        std::fs::write(&path, safetensors::serialize(file.iter(), meta).unwrap()).unwrap();
+        let error = checkpoint::load(&path, &Device::flex()).unwrap_err().to_string();
+        assert!(error.contains(reason), "{from} {to}: {error}");
+    }
+}
+
+/// Files from before there were other mixers.
+#[test]
+fn settings_without_a_mixer_are_those_of_dss() {
+    let text = "{\"layers\": 2, \"variant\": \"exp\"}";
+    let config: ModelConfig = serde_json::from_str(text).unwrap();
+    let dss = ModelConfig { layers: 2, variant: Variant::Exp, ..ModelConfig::default() };
+    assert_eq!((config.mixer, &config), (MixerKind::Dss, &dss));
 }
 
 #[test]

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use burn::tensor::{DType, Tensor};
 use common::random::Random;
 use common::{grad, values};
-use dss::config::{Delta, Pool, Variant};
-use dss::ops::{BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode};
+use dss::config::{Delta, Discretisation, Pool, Variant};
+use dss::ops::{
+    BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode, S4Params, S4Spec,
+    S4dParams, S4dSpec,
+};
 use dss::{composed, fused};
 
 /// The least shape has a variance of 0, where 1/√ε makes f32 rounding visible: it is for f64.
@@ -71,6 +74,91 @@ fn kernels() {
                     let what = format!("{spec:?}, C = {c}, H = {h}, N = {n}");
                     assert_same(&what, dtype, &run(composed::kernel), &run(fused::kernel));
                 }
+            }
+        }
+    }
+}
+
+/// Λ_re, Λ_im and Δ_log of S4 and S4D: H channels, N/2 pairs.
+fn poles(random: &mut Random, h: usize, pairs: usize) -> [Tensor<1>; 3] {
+    let lambda_re = (random.tensor([pairs]) * 0.3 - 0.7).detach().require_grad();
+    let lambda_im = (random.tensor([pairs]) * 8.0).detach().require_grad();
+    let delta_log = (random.tensor([h]) - 3.0).detach().require_grad();
+    [lambda_re, lambda_im, delta_log]
+}
+
+/// Channels, H, N/2, taps, and the length of C̃.
+const S4_SIZES: [[usize; 5]; 7] = [
+    [1, 1, 1, 1, 1],
+    [1, 2, 1, 2, 2],
+    [1, 3, 4, 7, 7],
+    [2, 5, 3, 33, 40],
+    [2, 4, 9, 300, 300],
+    [1, 2, 3, 97, 97],
+    [1, 2, 16, 50, 1000],
+];
+
+#[test]
+fn s4_kernels() {
+    for dtype in DTYPES {
+        let mut random = Random::new(5, dtype);
+        for [c, h, pairs, taps, norm_len] in S4_SIZES {
+            let [lambda_re, lambda_im, delta_log] = poles(&mut random, h, pairs);
+            let params = S4Params {
+                lambda_re,
+                lambda_im,
+                p: random.leaf([pairs, 2]),
+                b: random.leaf([pairs, 2]),
+                c: random.leaf([c, h, pairs, 2]),
+                delta_log,
+            };
+            let spec = S4Spec { taps, norm_len };
+            let dk = random.tensor([c, h, taps]);
+            let run = |kernel: fn(&S4Params, &S4Spec) -> Tensor<3>| -> Numbers {
+                let k = kernel(&params, &spec);
+                assert_eq!(k.dims(), [c, h, taps]);
+                let grads = (k.clone() * dk.clone()).sum().backward();
+                vec![
+                    ("K", values(&k)),
+                    ("dΛ_re", grad(&params.lambda_re, &grads)),
+                    ("dΛ_im", grad(&params.lambda_im, &grads)),
+                    ("dP", grad(&params.p, &grads)),
+                    ("dB", grad(&params.b, &grads)),
+                    ("dC", grad(&params.c, &grads)),
+                    ("dΔ", grad(&params.delta_log, &grads)),
+                ]
+            };
+            let what = format!("S4 {spec:?}, C = {c}, H = {h}, N/2 = {pairs}");
+            assert_same(&what, dtype, &run(composed::s4_kernel), &run(fused::s4_kernel));
+        }
+    }
+}
+
+#[test]
+fn s4d_kernels() {
+    for dtype in DTYPES {
+        let mut random = Random::new(6, dtype);
+        for discretisation in [Discretisation::Zoh, Discretisation::Bilinear] {
+            for [c, h, pairs, taps, _] in S4_SIZES {
+                let [lambda_re, lambda_im, delta_log] = poles(&mut random, h, pairs);
+                let c_param = random.leaf([c, h, pairs, 2]);
+                let params = S4dParams { lambda_re, lambda_im, c: c_param, delta_log };
+                let spec = S4dSpec { discretisation, taps };
+                let dk = random.tensor([c, h, taps]);
+                let run = |kernel: fn(&S4dParams, &S4dSpec) -> Tensor<3>| -> Numbers {
+                    let k = kernel(&params, &spec);
+                    assert_eq!(k.dims(), [c, h, taps]);
+                    let grads = (k.clone() * dk.clone()).sum().backward();
+                    vec![
+                        ("K", values(&k)),
+                        ("dΛ_re", grad(&params.lambda_re, &grads)),
+                        ("dΛ_im", grad(&params.lambda_im, &grads)),
+                        ("dC", grad(&params.c, &grads)),
+                        ("dΔ", grad(&params.delta_log, &grads)),
+                    ]
+                };
+                let what = format!("S4D {spec:?}, C = {c}, H = {h}, N/2 = {pairs}");
+                assert_same(&what, dtype, &run(composed::s4d_kernel), &run(fused::s4d_kernel));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{DType, FloatDType, Int, Tensor, TensorData};
 use common::{FORMS, Golden, assert_close, device, names, values};
-use dss::config::{Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool};
+use dss::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
 use dss::{DropoutKey, Input, Mode, Model};
 
 const TOLERANCE: f64 = 1e-10;
@@ -23,6 +23,11 @@ fn value_models() {
     check("model_dss_exp_ln_pre_img");
     check("model_dss_exp_no_scale_bn_pre_img");
     check("model_dss_softmax_ln_post_img");
+}
+
+#[test]
+fn s4_model() {
+    check("model_s4_bn_post_tok");
 }
 
 #[test]
@@ -44,10 +49,16 @@ fn check(name: &str) {
 
 fn settings(golden: &Golden, form: Form) -> (ModelConfig, Io) {
     let outputs = golden.usize("classes");
+    let s4 = golden.meta("layer") == Some("s4");
+    let kernel = "sd.model.layers.0.layer.kernel";
     let config = ModelConfig {
         layers: golden.usize("n_layers"),
         h: golden.usize("d_model"),
-        n: golden.shape("sd.model.layers.0.layer.kernel.W")[2],
+        n: match s4 {
+            true => 2 * golden.shape(&format!("{kernel}.kernel.C"))[2],
+            false => golden.shape(&format!("{kernel}.W"))[2],
+        },
+        mixer: if s4 { MixerKind::S4 } else { MixerKind::Dss },
         variant: golden.variant(),
         norm: match golden.meta("norm") {
             Some("batch") => NormKind::Batch,

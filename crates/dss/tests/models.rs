@@ -8,8 +8,13 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 use common::random::Random;
 use common::{assert_close, device, values};
-use dss::config::{Form, InputKind, Io, LambdaInit, ModelConfig, NormKind, OutputKind, Variant};
-use dss::{DropoutKey, Error, Input, Mode, Model};
+use dss::config::{
+    Discretisation, Form, InputKind, Io, LambdaInit, MixerKind, ModelConfig, NormKind, OutputKind,
+    S4dInit, Variant,
+};
+use dss::{DropoutKey, Error, Input, Mode, Model, Ssm};
+
+const MIXERS: [MixerKind; 3] = [MixerKind::Dss, MixerKind::S4, MixerKind::S4d];
 
 const IO: Io = Io {
     input: InputKind::Values { channels: 2 },
@@ -44,18 +49,29 @@ fn grads(model: &Model, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
 
 #[test]
 fn a_seed_is_a_model() {
-    let numbers = |seed| small().init(&IO, seed, &Device::flex()).unwrap().named_tensors();
-    assert_eq!(numbers(1), numbers(1));
-    let (a, b) = (numbers(1), numbers(2));
-    for ((name, a), (_, b)) in a.iter().zip(&b) {
-        let fixed = name.contains("norm") || name.contains("lambda");
-        assert_eq!(a == b, fixed, "{name}");
+    for mixer in MIXERS {
+        let config = ModelConfig { mixer, ..small() };
+        let numbers = |seed| config.init(&IO, seed, &Device::flex()).unwrap().named_tensors();
+        assert_eq!(numbers(1), numbers(1));
+        let (a, b) = (numbers(1), numbers(2));
+        for ((name, a), (_, b)) in a.iter().zip(&b) {
+            let fixed = name.contains("norm")
+                || name.contains("lambda")
+                || name.ends_with("mixer.p")
+                || name.ends_with("mixer.b");
+            assert_eq!(a == b, fixed, "{mixer:?} {name}");
+        }
+        // A parameter's numbers do not depend on what else there is.
+        let deeper = ModelConfig { layers: 4, prenorm: true, ..config.clone() };
+        let deeper = deeper.init(&IO, 1, &Device::flex()).unwrap().named_tensors();
+        let deeper: BTreeMap<_, _> = deeper.into_iter().collect();
+        assert!(a.iter().all(|(name, numbers)| &deeper[name] == numbers));
     }
-    // A parameter's numbers do not depend on what else there is.
-    let deeper = ModelConfig { layers: 4, prenorm: true, ..small() };
-    let deeper = deeper.init(&IO, 1, &Device::flex()).unwrap().named_tensors();
-    let deeper: BTreeMap<_, _> = deeper.into_iter().collect();
-    assert!(a.iter().all(|(name, numbers)| &deeper[name] == numbers));
+}
+
+fn lambda_of(model: &Model) -> Vec<f64> {
+    let Ssm::Dss(ssm) = &model.layers[0].mixer.ssm else { panic!("not DSS") };
+    values(&ssm.lambda.val())
 }
 
 #[test]
@@ -80,11 +96,11 @@ fn initial_laws() {
     assert!(of("layers.0.mixer.lambda").chunks(2).all(|z| z[0] == -0.5 && z[1] > 0.0));
     let exp = ModelConfig { variant: Variant::Exp, ..config.clone() };
     let exp = exp.init(&io, 4, &Device::flex()).unwrap();
-    let lambda = values(&exp.layers[0].mixer.lambda.val());
+    let lambda = lambda_of(&exp);
     assert!(lambda.chunks(2).all(|z| (z[0] - 0.5f64.ln()).abs() < 1e-6));
     let random = ModelConfig { lambda_init: LambdaInit::Random, ..config };
     let random = random.init(&io, 4, &Device::flex()).unwrap();
-    let lambda = values(&random.layers[0].mixer.lambda.val());
+    let lambda = lambda_of(&random);
     assert!(lambda.iter().step_by(2).any(|x| *x > 0.0));
 }
 
@@ -141,8 +157,11 @@ fn shared_kernels_accumulate() {
 /// Kernels are the same whatever the length of the batch, so the shorter ones are the beginning of the longer ones.
 #[test]
 fn shorter_kernels_are_cut_from_longer_ones() {
-    for kernel_len in [0, 12] {
-        let config = ModelConfig { kernel_len, lambda_init: LambdaInit::Random, ..small() };
+    let random = ModelConfig { lambda_init: LambdaInit::Random, ..small() };
+    let others = [MixerKind::S4, MixerKind::S4d].map(|mixer| ModelConfig { mixer, ..small() });
+    let configs = [random].into_iter().chain(others);
+    for (config, kernel_len) in configs.flat_map(|config| [(config.clone(), 0), (config, 12)]) {
+        let config = ModelConfig { kernel_len, ..config };
         let model = config.init(&IO, 1, &Device::flex()).unwrap();
         for l in [1, 11, 29] {
             let (own, cut) = (model.kernels(l), model.kernels(30).cut(l));
@@ -190,6 +209,22 @@ fn settings_out_of_range_are_named() {
         (ModelConfig { dropout: f64::NAN, ..small() }, "dropout"),
         (ModelConfig { delta_min: 1.0, ..small() }, "delta_min"),
         (ModelConfig { norm: NormKind::LayerScalar, form: Form::Fused, ..small() }, "composed"),
+        (ModelConfig { mixer: MixerKind::S4, n: 5, ..small() }, "even"),
+        (ModelConfig { mixer: MixerKind::S4d, n: 2000, ..small() }, "1024"),
+        (ModelConfig { mixer: MixerKind::S4, variant: Variant::Exp, ..small() }, "variant"),
+        (
+            ModelConfig { mixer: MixerKind::S4d, lambda_init: LambdaInit::Random, ..small() },
+            "lambda_init",
+        ),
+        (ModelConfig { s4d_init: S4dInit::Lin, ..small() }, "s4d_init"),
+        (
+            ModelConfig {
+                mixer: MixerKind::S4,
+                discretisation: Discretisation::Bilinear,
+                ..small()
+            },
+            "discretisation",
+        ),
     ];
     for (config, word) in bad {
         let error = config.init(&IO, 0, &Device::flex()).unwrap_err();
@@ -198,6 +233,9 @@ fn settings_out_of_range_are_named() {
             "{error}"
         );
     }
+    let io = Io { len: usize::MAX, ..IO };
+    let s4 = ModelConfig { mixer: MixerKind::S4, ..small() };
+    assert!(s4.init(&io, 0, &Device::flex()).unwrap_err().to_string().contains("kernel_len"));
     let io = Io { len: 0, ..IO };
     assert!(small().init(&io, 0, &Device::flex()).unwrap_err().to_string().contains("length"));
 }

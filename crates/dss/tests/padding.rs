@@ -4,7 +4,7 @@ mod common;
 
 use burn::tensor::{Int, Tensor, TensorData};
 use common::{FORMS, assert_close, device, values};
-use dss::config::{Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool};
+use dss::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
 use dss::{DropoutKey, Input, Mode, Model};
 
 const LENGTHS: [usize; 4] = [9, 4, 1, 7];
@@ -20,6 +20,21 @@ fn padded(l: usize, filler: i64) -> Input {
 
 fn configs(form: Form) -> Vec<ModelConfig> {
     let mut all = Vec::new();
+    for mixer in [MixerKind::S4, MixerKind::S4d] {
+        for (bidirectional, kernel_len) in [(false, 0), (true, 0), (false, 3), (true, 3)] {
+            all.push(ModelConfig {
+                layers: 2,
+                h: 6,
+                n: 4,
+                mixer,
+                mask_padding: true,
+                bidirectional,
+                kernel_len,
+                form,
+                ..ModelConfig::default()
+            });
+        }
+    }
     for pool in [Pool::Mean, Pool::Last] {
         for norm in [NormKind::Batch, NormKind::Layer] {
             for bits in 0..8 {

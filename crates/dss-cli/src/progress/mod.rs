@@ -47,6 +47,12 @@ fn evaluation(epoch: u64, step: u64, split: Split, scores: &Scores, best: bool) 
     if scores.accuracy.is_some() {
         line += &format!("  accuracy {}", text::score(scores));
     }
+    if let Some(bits) = scores.bits {
+        line += &format!("  {} bits/token", text::number(bits));
+    }
+    if let Some(mae) = scores.mae {
+        line += &format!("  mae {}", text::number(mae));
+    }
     if best && split == Split::Val {
         line += "  best";
     }

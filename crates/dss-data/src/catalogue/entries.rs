@@ -77,6 +77,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         ..GENERATED
     },
     SPEECH,
+    SHAKESPEARE,
+    ETT,
 ];
 
 const RETRIEVAL: &[&str] = &[
@@ -88,6 +90,60 @@ const RETRIEVAL: &[&str] = &[
     "lra_release/tsv_data",
     "lra_release/lra_release/tsv_data",
 ];
+
+const SHAKESPEARE: Entry = Entry {
+    tasks: &["lm"],
+    generated: false,
+    forms: &[Form {
+        about: "tiny Shakespeare; any other text by --data FILE",
+        folders: &["", "text_lm", "tinyshakespeare"],
+        files: &[&["tinyshakespeare_input.txt", "tinyshakespeare.txt", "input.txt"]],
+    }],
+    official: Some(Official {
+        about: "tiny Shakespeare (Karpathy 2015)",
+        licence: "public domain",
+        archives: &[Archive {
+            name: "input.txt",
+            url: "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+            bytes: 1_115_394,
+            sha256: Some("86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"),
+        }],
+        others: &[],
+        then: None,
+    }),
+    sums: &[Sum {
+        name: "tinyshakespeare_input.txt",
+        sha256: "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    }],
+    picture: false,
+};
+
+const ETT: Entry = Entry {
+    tasks: &["forecast"],
+    generated: false,
+    forms: &[Form {
+        about: "ETTh1; any other table by --data FILE",
+        folders: &["", "ett", "ETT-small"],
+        files: &[&["ETTh1.csv"]],
+    }],
+    official: Some(Official {
+        about: "ETTh1, the temperature of an electricity transformer, hour by hour (Zhou et al. 2021)",
+        licence: "CC BY-ND 4.0",
+        archives: &[Archive {
+            name: "ETTh1.csv",
+            url: "https://raw.githubusercontent.com/zhouhaoyi/ETDataset/main/ETT-small/ETTh1.csv",
+            bytes: 2_589_657,
+            sha256: Some("f18de3ad269cef59bb07b5438d79bb3042d3be49bdeecf01c1cd6d29695ee066"),
+        }],
+        others: &[],
+        then: None,
+    }),
+    sums: &[Sum {
+        name: "ETTh1.csv",
+        sha256: "f18de3ad269cef59bb07b5438d79bb3042d3be49bdeecf01c1cd6d29695ee066",
+    }],
+    picture: false,
+};
 
 const MNIST: Entry = Entry {
     tasks: &["smnist", "pmnist"],

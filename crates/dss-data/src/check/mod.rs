@@ -196,6 +196,7 @@ impl Shape {
         let (labels, outputs, positions) = match &spec.target {
             TargetKind::Class { labels } => (labels.clone(), None, false),
             TargetKind::PositionClasses { labels } => (labels.clone(), None, true),
+            TargetKind::NextToken { .. } => (Vec::new(), None, true),
             TargetKind::Values { outputs } => (Vec::new(), Some(*outputs), false),
             TargetKind::PositionValues { outputs } => (Vec::new(), Some(*outputs), true),
         };

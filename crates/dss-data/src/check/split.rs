@@ -104,6 +104,7 @@ impl Seen {
     fn new(spec: &TaskSpec) -> Self {
         let classes = match &spec.target {
             TargetKind::Class { labels } | TargetKind::PositionClasses { labels } => labels.len(),
+            TargetKind::NextToken { symbols } => symbols.len(),
             _ => 0,
         };
         let tokens = if let InputKind::Tokens { vocab } = spec.input { vocab } else { 0 };
@@ -175,7 +176,10 @@ impl Seen {
                 };
                 *count += 1;
             }
-            (Target::PositionClasses(classes), TargetKind::PositionClasses { .. }) => {
+            (
+                Target::PositionClasses(classes),
+                TargetKind::PositionClasses { .. } | TargetKind::NextToken { .. },
+            ) => {
                 for &class in classes.iter().filter(|&&class| class != -1) {
                     let place = usize::try_from(class).ok();
                     let Some(count) = place.and_then(|c| self.classes.get_mut(c)) else {

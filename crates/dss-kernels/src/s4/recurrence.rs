@@ -133,11 +133,12 @@ impl Recurrence {
         let mut state = State { position, ..self.state() };
         for (h, x) in x.chunks_exact(pairs).enumerate() {
             let (re, im) = state.x[h * 2 * self.width..][..2 * self.width].split_at_mut(self.width);
-            let r = &self.table[(h * self.parts() + 4) * self.width..][..2 * self.width];
             for (i, x) in x.iter().enumerate() {
                 (re[i], im[i]) = (x.re, x.im);
-                state.r[h] += r[i] * x.re - r[self.width + i] * x.im;
             }
+            let r = &self.table[(h * self.parts() + 4) * self.width..][..2 * self.width];
+            let x = &state.x[h * 2 * self.width..][..2 * self.width];
+            state.r[h] = dispatch(Through { r, x });
         }
         Ok(state)
     }
@@ -197,6 +198,27 @@ impl Recurrence {
     fn check_state(&self, op: &'static str, state: &State) -> Result<()> {
         let h = self.config.h;
         check_len(op, "state", "that of this model", h * 2 * self.width, state.x.len())
+    }
+}
+
+/// r·x, summed in the order of a step.
+struct Through<'a> {
+    r: &'a [f64],
+    x: &'a [f64],
+}
+
+impl WithSimd for Through<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) -> f64 {
+        let [r, x] = [self.r, self.x].map(|x| S::as_simd_f64s(x).0);
+        let ((r_re, r_im), (re, im)) = (r.split_at(r.len() / 2), x.split_at(x.len() / 2));
+        let mut sum = s.splat_f64s(0.0);
+        for v in 0..re.len() {
+            sum = f64::vfnma(s, r_im[v], im[v], f64::vfma(s, r_re[v], re[v], sum));
+        }
+        s.reduce_sum_f64s(sum)
     }
 }
 

@@ -11,15 +11,21 @@ pub const SECTIONS: [KeyDoc; 3] = [
 ];
 
 /// The keys of `[model]`.
-pub const MODEL: [KeyDoc; 17] = [
+pub const MODEL: [KeyDoc; 20] = [
     ("layers", "blocks"),
     ("h", "H: channels"),
-    ("n", "N: states per channel, at most 512 with skew-hippo"),
-    ("variant", "kernel: softmax, exp or exp-no-scale"),
-    ("delta", "separate: two Δ per channel, for Re Λ and Im Λ; tied: one"),
+    ("n", "N: states per channel, at most 512 with skew-hippo; even in s4 and s4d"),
+    ("mixer", "state space: dss, s4 or s4d"),
+    ("variant", "kernel of dss: softmax, exp or exp-no-scale"),
+    (
+        "delta",
+        "of dss: separate: two Δ per channel, for Re Λ and Im Λ; tied: one, as s4 and s4d have",
+    ),
     ("delta_min", "least Δ at initialisation"),
     ("delta_max", "greatest Δ at initialisation"),
-    ("lambda_init", "how Λ starts: skew-hippo or random"),
+    ("lambda_init", "how Λ of dss starts: skew-hippo or random"),
+    ("s4d_init", "how Λ of s4d starts: legs, lin or inv"),
+    ("discretisation", "of s4d: zoh (zero-order hold) or bilinear"),
     ("kernel_len", "taps of the convolution kernel; 0: as many as the sequence has"),
     ("bidirectional", "a second kernel looks ahead"),
     ("glu", "the output projection has 2H outputs, half of which gate the others"),
@@ -39,9 +45,9 @@ pub const TRAIN: [KeyDoc; 21] = [
     ("max_steps", "stop after this many optimiser steps; 0: no limit"),
     ("lr", "learning rate of everything but Λ, Δ and W"),
     ("weight_decay", "AdamW's decay of the same parameters; Λ, Δ and W have none"),
-    ("lr_lambda", "learning rate of Λ"),
+    ("lr_lambda", "learning rate of Λ, and of P and B in s4"),
     ("lr_delta", "learning rate of Δ_log"),
-    ("lr_w", "learning rate of W"),
+    ("lr_w", "learning rate of W, and of C in s4 and s4d"),
     ("schedule", "plateau, constant or cosine"),
     ("plateau_factor", "plateau: the learning rates are multiplied by this"),
     ("patience", "plateau: after this many evaluations without a better validation score"),

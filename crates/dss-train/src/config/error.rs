@@ -24,6 +24,16 @@ pub enum ConfigError {
         /// The presets of this task.
         known: String,
     },
+    /// No such model or ablation.
+    #[error("unknown {kind} `{name}`; there are: {known}")]
+    Overlay {
+        /// `model` or `ablation`.
+        kind: &'static str,
+        /// As it was written.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
     /// No such section.
     #[error("{place}: unknown section [{section}]{}", did_you_mean(nearest))]
     Section {

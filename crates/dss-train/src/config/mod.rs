@@ -1,7 +1,7 @@
 //! What a run is made of: [`Config`], and how it comes together.
 //!
 //! A configuration is laid in layers, each over the one before: the defaults of the types, a preset that comes with
-//! the program, TOML files, and single keys (`--set` of the command line).
+//! the program, a model and ablations, TOML files, and single keys (`--set` of the command line).
 //!
 //! ```
 //! use dss_train::Config;
@@ -21,6 +21,7 @@ mod annotate;
 mod docs;
 mod error;
 mod presets;
+mod request;
 mod resolve;
 mod sources;
 mod types;
@@ -34,7 +35,8 @@ use serde::{Deserialize, Serialize};
 
 pub use docs::{MODEL, SECTIONS, TRAIN};
 pub use error::ConfigError;
-pub use presets::{DEFAULT_PRESET, PRESETS, Preset, presets_of};
+pub use presets::{ABLATIONS, DEFAULT_PRESET, MODELS, Overlay, PRESETS, Preset, presets_of};
+pub use request::{Request, with_model};
 pub use sources::Sources;
 pub use types::{Schedule, TrainConfig};
 
@@ -53,7 +55,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults of a task, a preset (by default [`DEFAULT_PRESET`]), files in their order, then single keys.
+    /// The defaults of a task, a preset (by default [`DEFAULT_PRESET`]), files in their order, then single keys; see
+    /// [`Request`] for more.
     ///
     /// # Errors
     ///
@@ -64,26 +67,11 @@ impl Config {
         files: &[PathBuf],
         sets: &[(String, String)],
     ) -> crate::Result<Self> {
-        Ok(Self::resolve_sourced(task, preset, files, sets)?.0)
-    }
-
-    /// As [`resolve`](Self::resolve), and where each value comes from.
-    ///
-    /// # Errors
-    ///
-    /// As [`resolve`](Self::resolve).
-    pub fn resolve_sourced(
-        task: &str,
-        preset: Option<&str>,
-        files: &[PathBuf],
-        sets: &[(String, String)],
-    ) -> crate::Result<(Self, Sources)> {
-        let mut layers = Layers::new(task)?;
-        let preset = find_preset(task, preset.unwrap_or(DEFAULT_PRESET))?;
-        layers.document(preset.text, &preset.place())?;
-        layers.files_and_keys(files, sets)?;
-        let config = layers.finish()?;
-        Ok((config, Sources::new(preset, layers.places())))
+        let preset = preset.map(str::to_owned);
+        let (files, sets) = (files.to_vec(), sets.to_vec());
+        Ok(Request { task: task.to_owned(), preset, files, sets, ..Request::default() }
+            .resolve()?
+            .0)
     }
 
     /// A whole configuration, as [`to_annotated_toml`](Self::to_annotated_toml) writes it; keys that are missing have

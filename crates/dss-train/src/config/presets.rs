@@ -59,10 +59,57 @@ pub const PRESETS: &[Preset] = presets![
     "speech" "laptop",
     "speech" "paper",
     "speech-mfcc" "laptop",
+    "lm" "laptop",
+    "forecast" "laptop",
     "delay" "laptop",
     "adding" "laptop",
     "files" "laptop",
 ];
+
+/// Settings over a preset, of a model or an ablation.
+#[derive(Clone, Copy, Debug)]
+pub struct Overlay {
+    /// The option of the command line: `--model` or `--ablation`.
+    pub option: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The file, as that of a [`Preset`].
+    pub text: &'static str,
+}
+
+impl Overlay {
+    /// What it is, in one line.
+    pub fn about(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+
+    /// Its name in messages.
+    pub(super) fn place(&self) -> String {
+        format!("{} {}", self.option, self.name)
+    }
+}
+
+macro_rules! overlays {
+    ($option:literal $folder:literal: $($name:literal),* $(,)?) => {
+        &[$(Overlay {
+            option: $option,
+            name: $name,
+            text: include_str!(concat!("../../presets/", $folder, "/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// The models that can be named, the default first.
+pub const MODELS: &[Overlay] =
+    overlays!["--model" "models": "dss-softmax", "dss-exp", "dss-exp-no-scale", "s4", "s4d"];
+
+/// The ablations of the paper.
+pub const ABLATIONS: &[Overlay] = overlays![
+    "--ablation" "ablations": "random-init", "kernel-128", "exp-no-scale", "tied-delta"
+];
+
+/// Rows of the paper's table where its `paper` preset has exceptions for DSS: for the other models.
+pub(super) const TABLE: &[Overlay] = overlays!["paper" "table": "image", "pathfinder", "path-x"];
 
 /// The presets of a task.
 pub fn presets_of(task: &str) -> impl Iterator<Item = &'static Preset> + '_ {

@@ -100,6 +100,14 @@ impl Layers {
         }
     }
 
+    /// Key `to` gets the value of `from`.
+    pub fn copy(&mut self, section: &'static str, from: &str, to: &str, place: &str) -> Result<()> {
+        match self.sections.get(section).and_then(|table| table.get(from)).cloned() {
+            Some(value) => self.set(section, to, value, place),
+            None => Ok(()),
+        }
+    }
+
     /// Where each key was set last; keys that have their default are not among them.
     pub fn places(&self) -> &BTreeMap<String, String> {
         &self.places

@@ -2,20 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use super::Preset;
-
-/// The source of every key: a preset's own remark, a file, the command line, or the default.
+/// The source of every key: a preset's own remark, an option, a file, or the default.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(BTreeMap<String, String>);
 
+/// A document that comes with the program.
+pub(super) struct Document {
+    /// Its name in messages.
+    pub place: String,
+    pub text: &'static str,
+    /// The source of values that have no remark.
+    pub source: String,
+}
+
 impl Sources {
     /// `places`: where each key was set, such as `preset paper, line 3`.
-    pub(super) fn new(preset: &Preset, places: &BTreeMap<String, String>) -> Self {
-        let prefix = format!("{}, line ", preset.place());
-        let source = |place: &String| match place.strip_prefix(&prefix) {
-            Some(line) => remark(preset, line).unwrap_or("our choice").to_owned(),
-            None if place.starts_with("--set") => "--set".to_owned(),
-            None => place.clone(),
+    pub(super) fn new(documents: &[Document], places: &BTreeMap<String, String>) -> Self {
+        let of = |document: &Document, place: &str| {
+            let line = place.strip_prefix(&document.place)?.strip_prefix(", line ")?;
+            Some(remark(document.text, line).unwrap_or(&document.source).to_owned())
+        };
+        let source = |place: &String| {
+            let own = documents.iter().find_map(|document| of(document, place));
+            own.unwrap_or_else(|| match place.starts_with("--set") {
+                true => "--set".to_owned(),
+                false => place.clone(),
+            })
         };
         Self(places.iter().map(|(key, place)| (key.clone(), source(place))).collect())
     }
@@ -26,8 +38,8 @@ impl Sources {
     }
 }
 
-/// The comment at the end of a line of a preset.
-fn remark(preset: &Preset, line: &str) -> Option<&'static str> {
-    let text = preset.text.lines().nth(line.parse::<usize>().ok()? - 1)?;
+/// The comment at the end of a line.
+fn remark<'a>(text: &'a str, line: &str) -> Option<&'a str> {
+    let text = text.lines().nth(line.parse::<usize>().ok()? - 1)?;
     text.split_once('#').map(|(_, remark)| remark.trim())
 }

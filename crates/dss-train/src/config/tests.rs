@@ -187,7 +187,11 @@ fn paper_presets_are_the_papers_rows() {
 #[test]
 fn every_value_tells_where_it_comes_from() {
     let sets = [set("h=64")];
-    let (config, sources) = Config::resolve_sourced("listops", Some("paper"), &[], &sets).unwrap();
+    let request = |preset: Option<&str>, sets: &[(String, String)]| {
+        let preset = preset.map(str::to_owned);
+        Request { task: "listops".into(), preset, sets: sets.to_vec(), ..Request::default() }
+    };
+    let (config, sources) = request(Some("paper"), &sets).resolve().unwrap();
     assert_eq!(sources.of("train.lr"), "paper's table");
     assert_eq!(sources.of("train.lr_delta"), "paper's exception for DSS");
     assert_eq!(sources.of("model.n"), "authors' code");
@@ -196,11 +200,116 @@ fn every_value_tells_where_it_comes_from() {
     let text = config.to_sourced_toml(&sources);
     assert!(text.contains("[paper's table]") && text.contains("[default]"), "{text}");
     assert_eq!(Config::from_toml(&text, "text").unwrap(), config);
-    let (_, laptop) = Config::resolve_sourced("listops", None, &[], &[]).unwrap();
+    let (_, laptop) = request(None, &[]).resolve().unwrap();
     assert_eq!(laptop.of("train.epochs"), "our choice");
     for preset in PRESETS.iter().filter(|p| p.name == "paper") {
         for line in preset.text.lines().filter(|line| line.contains('=')) {
             assert!(line.contains("  # "), "{} {line}", preset.task);
         }
     }
+}
+
+fn modelled(task: &str, preset: &str, model: &str, ablations: &[&str]) -> Request {
+    Request {
+        task: task.into(),
+        preset: Some(preset.into()),
+        model: (!model.is_empty()).then(|| model.into()),
+        ablations: ablations.iter().map(|name| name.to_string()).collect(),
+        ..Request::default()
+    }
+}
+
+/// Every model and ablation goes with every preset, and back through a file.
+#[test]
+fn models_and_ablations_lie_over_any_preset() {
+    for preset in PRESETS {
+        let resolve = |model: &str, ablations: &[&str]| {
+            let (config, _) = modelled(preset.task, preset.name, model, ablations)
+                .resolve()
+                .unwrap_or_else(|e| panic!("{}-{} {model}: {e}", preset.task, preset.name));
+            let text = config.to_annotated_toml();
+            assert_eq!(Config::from_toml(&text, "text").unwrap(), config, "{text}");
+            config
+        };
+        for model in MODELS {
+            let m = resolve(model.name, &[]).model;
+            let name = match m.mixer {
+                dss::MixerKind::Dss => {
+                    format!("dss-{}", serde_json::to_value(m.variant).unwrap().as_str().unwrap())
+                }
+                other => serde_json::to_value(other).unwrap().as_str().unwrap().to_owned(),
+            };
+            assert_eq!(name, model.name);
+            assert_eq!(resolve(model.name, &["kernel-128"]).model.kernel_len, 128);
+        }
+        let m = resolve("", &["random-init", "exp-no-scale", "tied-delta"]).model;
+        assert_eq!(
+            (m.lambda_init, m.variant, m.delta),
+            (dss::LambdaInit::Random, dss::Variant::ExpNoScale, dss::Delta::Tied)
+        );
+    }
+    for overlay in MODELS.iter().chain(ABLATIONS) {
+        assert!(overlay.text.starts_with("# ") && overlay.about().len() > 10, "{}", overlay.name);
+    }
+}
+
+/// The paper's table without the exceptions for DSS: depth, H, learning rate, batch, epochs, weight decay, patience.
+#[test]
+fn s4_has_the_papers_rows() {
+    for (task, row) in [
+        ("listops", (6, 128, 0.01, 50, 50, 0.01, 5)),
+        ("text", (4, 128, 0.01, 50, 40, 0.0, 10)),
+        ("retrieval", (6, 256, 0.002, 64, 25, 0.0, 20)),
+        ("image", (6, 512, 0.004, 50, 200, 0.01, 10)),
+        ("pathfinder", (6, 256, 0.004, 100, 200, 0.0, 10)),
+        ("path-x", (6, 256, 0.0005, 32, 100, 0.0, 40)),
+        ("speech", (6, 128, 0.01, 20, 200, 0.0, 20)),
+    ] {
+        let (Config { model: m, train: t, .. }, sources) =
+            modelled(task, "paper", "s4", &[]).resolve().unwrap();
+        let found = (m.layers, m.h, t.lr, t.batch, t.epochs, t.weight_decay, t.patience);
+        assert_eq!(found, row, "{task}");
+        assert_eq!((m.mixer, m.n, t.lr_lambda, t.lr_delta), (dss::MixerKind::S4, 64, 1e-3, 1e-3));
+        assert_eq!((m.delta_min, m.delta_max, t.lr_w), (0.001, 0.1, t.lr), "{task}");
+        for key in ["model.mixer", "train.lr", "train.lr_w", "train.lr_delta", "train.patience"] {
+            assert!(!sources.of(key).contains("DSS"), "{task} {key}: {}", sources.of(key));
+        }
+    }
+}
+
+#[test]
+fn models_tell_where_their_values_come_from() {
+    let mut request = modelled("path-x", "paper", "s4", &["kernel-128"]);
+    request.sets = vec![set("lr_delta=0.5")];
+    let (_, sources) = request.resolve().unwrap();
+    assert_eq!(sources.of("model.mixer"), "--model s4");
+    assert_eq!(sources.of("model.kernel_len"), "--ablation kernel-128");
+    assert_eq!(sources.of("train.lr_lambda"), "S4's code");
+    assert_eq!(sources.of("train.lr_w"), "S4's code: as lr");
+    assert_eq!(sources.of("train.batch"), "paper's table");
+    assert_eq!(sources.of("train.lr_delta"), "--set");
+    assert_eq!(sources.of("model.h"), "paper's table");
+}
+
+#[test]
+fn models_and_ablations_that_do_not_go_together_are_refused() {
+    let refused = |model, ablations: &[&str], sets: &[&str]| {
+        let mut request = modelled("listops", "paper", model, ablations);
+        request.sets = sets.iter().map(|text| set(text)).collect();
+        request.resolve().unwrap_err().to_string()
+    };
+    for ablation in ["random-init", "exp-no-scale", "tied-delta"] {
+        for model in ["s4", "s4d"] {
+            let error = refused(model, &[ablation], &[]);
+            assert!(error.contains("DSS") || error.contains("\"dss\""), "{error}");
+        }
+    }
+    assert!(refused("s5", &[], &[]).contains("dss-exp-no-scale, s4, s4d"));
+    assert!(refused("", &["no-kernel"], &[]).contains("random-init, kernel-128"));
+    let error = refused("s4", &[], &["n=7"]);
+    assert!(error.starts_with("--set n=7: [model] n must be even"), "{error}");
+    let error = refused("s4", &[], &["variant=exp"]);
+    assert!(error.starts_with("--set variant=exp: [model] variant"), "{error}");
+    let model = with_model(&dss::ModelConfig::default(), "s4d").unwrap();
+    assert_eq!(model, dss::ModelConfig { mixer: dss::MixerKind::S4d, ..Default::default() });
 }

@@ -18,11 +18,11 @@ pub struct TrainConfig {
     pub lr: f64,
     /// AdamW's weight decay of the same parameters; Λ, Δ and W have none.
     pub weight_decay: f64,
-    /// Learning rate of Λ.
+    /// Learning rate of Λ, and of P and B in S4.
     pub lr_lambda: f64,
     /// Learning rate of Δ_log.
     pub lr_delta: f64,
-    /// Learning rate of W.
+    /// Learning rate of W, and of C in S4 and S4D.
     pub lr_w: f64,
     /// What happens to the learning rates over time.
     pub schedule: Schedule,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dss_data::TaskConfig;
+
 use super::{Config, ConfigError, TrainConfig};
 
 /// A key of `[train]`, what it is, whether that is right, and what would be.
@@ -41,6 +43,12 @@ pub(super) fn validate(
     if let Some((key, value, _, allowed)) = rules(&config.train).into_iter().find(|r| !r.2) {
         let place = places.get(key).cloned().unwrap_or_else(|| "default".to_owned());
         return Err(ConfigError::Range { place, key, value, allowed });
+    }
+    if matches!(config.task, TaskConfig::Lm(_)) && config.model.bidirectional {
+        let key = "model.bidirectional";
+        let place = places.get(key).cloned().unwrap_or_else(|| "default".to_owned());
+        let allowed = "false for a language model, which must not look ahead";
+        return Err(ConfigError::Range { place, key, value: "true".into(), allowed });
     }
     config.model.validate().map_err(|error| {
         let what = error.to_string();

@@ -38,11 +38,11 @@ pub struct AdamW {
 /// The learning rates of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Of Λ.
+    /// Of Λ, and of P and B in S4.
     pub lambda: f64,
     /// Of Δ_log.
     pub delta: f64,
-    /// Of W.
+    /// Of W, and of C in S4 and S4D.
     pub w: f64,
     /// Of everything else.
     pub other: f64,

@@ -2,7 +2,7 @@
 
 /// A range of values with the ticks in it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     low: f64,
     high: f64,
     log: bool,
@@ -26,7 +26,7 @@ impl Axis {
             ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor())
         };
         let ticks = (0..=(last - first) as usize).map(|i| (first + i as f64) * step).collect();
-        let decimals = (-step.log10() + 1e-9).ceil().clamp(0.0, 12.0) as usize;
+        let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, 12.0) as usize;
         let (low, high) = if fit { (first * step, last * step) } else { (low, high) };
         Self { low, high, log: false, ticks, decimals }
     }

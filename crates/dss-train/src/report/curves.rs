@@ -3,6 +3,7 @@
 use super::chart::{Chart, Scale, Series, Shape, smooth};
 use super::run::Run;
 use super::text::{number, percent};
+use crate::scores::Scores;
 
 /// All charts that the run has data for.
 pub(super) fn html(run: &Run) -> String {
@@ -14,8 +15,10 @@ fn loss(run: &Run) -> Chart {
     let val = points(run.val.iter().map(|r| (r.step, r.scores.loss)));
     let mut summary = ends("Training loss", &raw, number);
     summary.push_str(&ends(" Validation loss", &val, number));
-    let title =
-        if is_regression(run) { "Loss (mean squared error)" } else { "Loss (cross entropy)" };
+    let title = match is_regression(run) {
+        true => "Loss (mean squared error)",
+        false => "Loss (cross entropy in nats)",
+    };
     let mut series = trained(raw);
     series.push(Series { name: "validation", class: "c2", shape: Shape::Dots, points: val });
     chart(run, "loss", title, summary, Scale::Auto, series)
@@ -85,6 +88,7 @@ fn ends(what: &str, points: &[(f64, f64)], show: fn(f64) -> String) -> String {
 }
 
 pub(super) fn is_regression(run: &Run) -> bool {
-    let evals = run.val.iter().chain(&run.test).any(|r| r.scores.accuracy.is_some());
+    let by_classes = |s: &Scores| s.accuracy.is_some() || s.bits.is_some();
+    let evals = run.val.iter().chain(&run.test).any(|r| by_classes(&r.scores));
     !evals && !run.train.iter().any(|r| r.accuracy.is_some())
 }

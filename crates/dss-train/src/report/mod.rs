@@ -3,19 +3,23 @@
 //! It is made from what stands in the run directory, so it can be made at any time: of a run that goes on, was
 //! interrupted, or is finished.
 
-mod axis;
+pub(crate) mod axis;
 mod chart;
 mod confusion;
 mod curves;
+mod inside;
 mod page;
 mod run;
 mod tables;
-mod text;
+pub(crate) mod text;
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::run_dir::atomic;
+
+/// The look of all pages: light and dark, on screen and on paper.
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// Writes `report.html` into a run directory and returns its path.
 ///

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::run::Run;
 use super::text::{count, counted, date, duration, escape, number, percent};
-use super::{confusion, curves, tables};
+use super::{confusion, curves, inside, tables};
 use crate::scores::Scores;
 
 /// The whole document.
@@ -15,7 +15,7 @@ pub(super) fn html(run: &Run) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{task}: {name}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n",
         name = escape(&run.name),
-        style = include_str!("style.css"),
+        style = super::STYLE,
     );
     head(run, &mut out);
     let charts = curves::html(run);
@@ -26,6 +26,9 @@ pub(super) fn html(run: &Run) -> String {
         let table = confusion::html(matrix, &run.labels);
         section(&mut out, "Confusion matrix of the test set", &table, str::to_owned);
     }
+    let baselines = run.test.as_ref().map(|t| tables::baselines(&t.scores)).unwrap_or_default();
+    section(&mut out, "Compared with simple methods, on the test set", &baselines, str::to_owned);
+    section(&mut out, "Inside the model", &inside::html(run), str::to_owned);
     let columns = |html: &str| format!("<div class=\"columns\">\n{html}</div>\n");
     section(&mut out, "Time, memory, environment", &tables::environment(run), columns);
     section(&mut out, "Parameters", &tables::parameters(run), str::to_owned);
@@ -46,10 +49,10 @@ fn head(run: &Run, out: &mut String) {
     let model = &run.config.model;
     let _ = write!(
         out,
-        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: DSS {}, {} of H = {} channels and N = {} states{}.</p>\n",
+        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: {}, {} of H = {} channels and N = {} states{}.</p>\n",
         escape(run.config.task.name()),
         escape(&run.name),
-        tables::word(&model.variant),
+        crate::inspect::kind(model),
         counted(model.layers as u64, "layer"),
         model.h,
         model.n,
@@ -75,14 +78,14 @@ fn head(run: &Run, out: &mut String) {
                 &format!("checkpoint of step {}, best in validation", count(test.step)),
                 &examples,
                 &note,
+                &other(&test.scores),
             ],
         );
     }
     if let Some(best) = run.best() {
         let title = format!("Best validation {}", measure(&best.scores));
         let step = format!("step {}, epoch {}", count(best.step), best.epoch);
-        let loss = best.scores.accuracy.map(|_| format!("loss {}", number(best.scores.loss)));
-        card(out, "", &title, &score(&best.scores), &[&step, &loss.unwrap_or_default()]);
+        card(out, "", &title, &score(&best.scores), &[&step, &other(&best.scores)]);
     }
     let epochs = run.train.last().map_or(0, |r| r.epoch).max(run.val.last().map_or(0, |r| r.epoch));
     let steps = format!("{}, {}", counted(run.steps(), "step"), counted(epochs, "epoch"));
@@ -119,14 +122,28 @@ fn card(out: &mut String, class: &str, title: &str, value: &str, notes: &[&str])
 }
 
 fn measure(scores: &Scores) -> &'static str {
-    if scores.accuracy.is_some() { "accuracy" } else { "mean squared error" }
+    match (scores.accuracy, scores.bits) {
+        (Some(_), _) => "accuracy",
+        (None, Some(_)) => "cross entropy",
+        (None, None) => "mean squared error",
+    }
 }
 
 fn score(scores: &Scores) -> String {
-    match (scores.accuracy, scores.mse) {
+    match (scores.accuracy, scores.bits) {
         (Some(accuracy), _) => percent(accuracy),
-        (None, Some(mse)) => number(mse),
+        (None, Some(_)) => format!("{}\u{a0}nats", number(scores.loss)),
         (None, None) => number(scores.loss),
+    }
+}
+
+/// The same in another measure.
+fn other(scores: &Scores) -> String {
+    match (scores.accuracy, scores.bits, scores.mae) {
+        (Some(_), ..) => format!("loss {}", number(scores.loss)),
+        (None, Some(bits), _) => format!("{} bits per token", number(bits)),
+        (None, None, Some(mae)) => format!("mean absolute error {}", number(mae)),
+        (None, None, None) => String::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is known about a run, read from its directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensors;
 use serde_json::Value;
@@ -42,6 +42,8 @@ pub(super) struct Run {
     pub environment: Option<Environment>,
     pub tensors: Vec<Tensor>,
     pub labels: Vec<String>,
+    /// The model: the best one, or the last if there is no best one yet.
+    pub checkpoint: Option<PathBuf>,
     /// Training length L.
     pub len: Option<u64>,
 }
@@ -66,6 +68,7 @@ impl Run {
             environment: Environment::read(dir)?,
             tensors: Vec::new(),
             labels: Vec::new(),
+            checkpoint: None,
             len: None,
         };
         if files.metrics().exists() {
@@ -103,6 +106,7 @@ impl Run {
         let meta: Value = meta.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         self.labels = serde_json::from_value(meta["labels"].clone()).unwrap_or_default();
         self.len = meta["io"]["len"].as_u64();
+        self.checkpoint = Some(path.to_owned());
         Ok(())
     }
 

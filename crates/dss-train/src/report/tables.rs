@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+use dss_data::Baseline;
+
 use super::run::{Run, Tensor};
-use super::text::{count, counted, date, duration, escape, percent};
+use super::text::{count, counted, date, duration, escape, number, percent};
 use crate::config::{Config, MODEL, SECTIONS, TRAIN};
+use crate::scores::Scores;
 
 /// A serialised enum value without its quotes.
 pub(super) fn word(value: &impl serde::Serialize) -> String {
@@ -44,6 +47,28 @@ pub(super) fn configuration(config: &Config) -> String {
         }
         out.push_str("</tbody></table>\n</div>\n");
     }
+    out
+}
+
+/// The model's errors next to those of simple methods.
+pub(super) fn baselines(scores: &Scores) -> String {
+    if scores.baselines.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<table>\n<thead><tr><th scope=\"col\">method</th><th scope=\"col\">mean squared error</th>\
+         <th scope=\"col\">mean absolute error</th></tr></thead>\n<tbody>\n",
+    );
+    for Baseline { name, mse, mae } in scores.with_baselines() {
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>",
+            escape(&name),
+            number(mse),
+            number(mae)
+        );
+    }
+    out.push_str("</tbody></table>\n");
     out
 }
 

@@ -110,7 +110,7 @@ fn scores(step: u64, classes: bool) -> Scores {
         accuracy: classes.then(|| 0.74 - 0.6 * falls + 0.01 * noise(step)),
         mse: (!classes).then_some(loss),
         examples: 1000,
-        confusion: None,
+        ..Scores::default()
     }
 }
 

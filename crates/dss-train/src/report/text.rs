@@ -1,7 +1,7 @@
 //! Numbers and foreign strings as text.
 
 /// A string as HTML text or as an attribute in double quotes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -19,7 +19,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// 1234567 as `1 234 567`, with spaces that do not break.
-pub(super) fn count(n: u64) -> String {
+pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// Four digits or so.
-pub(super) fn number(x: f64) -> String {
+pub(crate) fn number(x: f64) -> String {
     match x.abs() {
         0.0 => "0".to_owned(),
         a if !(1e-4..1e6).contains(&a) => format!("{x:.3e}"),

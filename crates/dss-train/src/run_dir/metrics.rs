@@ -201,13 +201,7 @@ mod tests {
         let line = serde_json::to_value(Record::Val(EvalRecord {
             step: 3,
             epoch: 1,
-            scores: Scores {
-                loss: 0.5,
-                accuracy: Some(0.75),
-                mse: None,
-                examples: 4,
-                confusion: None,
-            },
+            scores: Scores { loss: 0.5, accuracy: Some(0.75), examples: 4, ..Scores::default() },
             best: true,
             seconds: 1.5,
             peak_mb: Some(12.0),

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn scores(accuracy: f64, loss: f64) -> Scores {
-        Scores { loss, accuracy: Some(accuracy), mse: None, examples: 10, confusion: None }
+        Scores { loss, accuracy: Some(accuracy), examples: 10, ..Scores::default() }
     }
 
     #[test]

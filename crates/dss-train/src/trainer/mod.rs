@@ -163,7 +163,8 @@ fn epoch(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Loader {
     let drop_last = n >= config.batch.saturating_mul(config.accumulate);
     let skip = step as usize * config.accumulate;
     let spec = task.spec.clone();
-    Loader::new(task.train.clone(), spec, order, config.batch, drop_last, Padding::Longest, skip)
+    let examples = task.train.in_epoch(config.seed, epoch).unwrap_or_else(|| task.train.clone());
+    Loader::new(examples, spec, order, config.batch, drop_last, Padding::Longest, skip)
 }
 
 fn check_sizes(task: &Task) -> Result<()> {

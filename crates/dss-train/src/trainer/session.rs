@@ -16,7 +16,7 @@ use crate::memory::peak_mb;
 use crate::optimiser::{AdamW, Rates};
 use crate::run_dir::{Best, Metrics, Record, RunDir, State, TrainRecord};
 use crate::schedule::LearningRate;
-use crate::scores::Scores;
+use crate::scores::{Measure, Scores};
 
 /// Training lines of `metrics.jsonl` per epoch, if it has that many steps.
 const LINES_PER_EPOCH: u64 = 100;
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
             step: self.state.step,
             epoch: self.state.epoch(),
             loss,
-            accuracy: self.is_classes().then(|| found.tally.accuracy()),
+            accuracy: self.by_accuracy().then(|| found.tally.accuracy()),
             lr: rates.other,
             gradient_norm: norm,
             samples_per_s: found.tally.examples as f64 / begin.elapsed().as_secs_f64().max(1e-9),
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
             step: self.state.step,
             epoch: self.state.epoch(),
             loss: window.mean_loss(),
-            accuracy: self.is_classes().then(|| window.accuracy()),
+            accuracy: self.by_accuracy().then(|| window.accuracy()),
             lr,
             samples_per_s: self.clock.rate(),
             seconds: self.clock.seconds(),
@@ -222,9 +222,9 @@ impl<'a> Session<'a> {
             && best.is_some_and(|step| self.state.evaluated_step >= step.saturating_add(limit))
     }
 
-    /// Whether the task asks for classes.
-    fn is_classes(&self) -> bool {
-        !bridge::labels(&self.task.spec).is_empty()
+    /// Whether the share of right classes counts.
+    fn by_accuracy(&self) -> bool {
+        Measure::of(&self.task.spec.target) == Measure::Accuracy
     }
 
     /// Says that the training begins.

@@ -14,6 +14,15 @@ impl<const D: usize> Complex<D> {
         Self { re, im }
     }
 
+    /// Of a tensor with a last axis of (re, im), which becomes 1.
+    pub fn pairs(x: Tensor<D>) -> Self {
+        Self { re: x.clone().narrow(D - 1, 0, 1), im: x.narrow(D - 1, 1, 1) }
+    }
+
+    pub fn sub(self, other: Self) -> Self {
+        Self { re: self.re - other.re, im: self.im - other.im }
+    }
+
     pub fn mul(self, other: Self) -> Self {
         let re = self.re.clone() * other.re.clone() - self.im.clone() * other.im.clone();
         let im = self.re * other.im + self.im * other.re;
@@ -46,6 +55,10 @@ impl<const D: usize> Complex<D> {
         let expm1 = (self.re * 0.5).tanh() * (modulus.clone() + 1.0);
         let re = expm1 * self.im.clone().cos() - (self.im.clone() * 0.5).sin().square() * 2.0;
         Self { re, im: modulus * self.im.sin() }
+    }
+
+    pub fn reciprocal(self) -> Self {
+        self.reciprocal_eps(0.0)
     }
 
     /// conj(x)/(|x|² + ε) (§A.2)

@@ -27,7 +27,17 @@ impl Dft {
     /// A transform of length at least `len`.
     pub fn new(len: usize, device: &Device, dtype: DType) -> Self {
         let m1 = (len as f64).sqrt().ceil() as usize;
-        let m2 = len.div_ceil(m1);
+        Self::of([m1, len.div_ceil(m1)], device, dtype)
+    }
+
+    /// A transform of length `len`. O(M²) for a prime, O(M√M) for lengths with a divisor near √M.
+    pub fn exact(len: usize, device: &Device, dtype: DType) -> Self {
+        let root = len.isqrt();
+        let m1 = (1..=root).rev().find(|m| len.is_multiple_of(*m)).unwrap_or(1);
+        Self::of([m1, len / m1], device, dtype)
+    }
+
+    fn of([m1, m2]: [usize; 2], device: &Device, dtype: DType) -> Self {
         let table = |rows: usize, columns: usize, period: usize| {
             let part = |f: fn(f64) -> f64| {
                 let at = |i: usize| (i / columns) * (i % columns) % period;
@@ -56,6 +66,12 @@ impl Dft {
         let x = x.reshape([-1, m1 as i64, m2 as i64]);
         let y = self.first.clone().map(|f| f.matmul(x.clone()));
         product(y.mul(self.twist.clone()), self.second.clone())
+    }
+
+    /// Frequencies in their natural order, `[R, M]`, in the order of [`Self::inverse`].
+    pub fn ordered(&self, x: Complex<2>) -> Complex<3> {
+        let [m1, m2] = self.sizes;
+        x.map(|x| x.reshape([-1, m2 as i64, m1 as i64]).swap_dims(1, 2))
     }
 
     /// The real part of the inverse: `[R, m₁, m₂]` -> `[R, M]`.

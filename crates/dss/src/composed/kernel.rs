@@ -18,7 +18,7 @@ use burn::tensor::{DType, Tensor};
 use dss_kernels::kernel::{DELTA_LOG_LIMIT, EPSILON};
 
 use super::complex::Complex;
-use super::constant;
+use super::{constant, work_dtype};
 use crate::config::Variant;
 use crate::ops::{KernelParams, KernelSpec};
 
@@ -56,8 +56,7 @@ pub(crate) struct Modes {
 
 /// The modes of the table above, in f64 where the device has it.
 pub(crate) fn modes(params: &KernelParams, variant: Variant, norm_len: usize) -> Modes {
-    let device = params.w.device();
-    let work = if device.supports_dtype(DType::F64) { DType::F64 } else { params.w.dtype() };
+    let work = work_dtype(&params.w);
     let n = params.lambda.dims()[0];
     let [channels, h, ..] = params.w.dims();
 
@@ -77,8 +76,7 @@ pub(crate) fn modes(params: &KernelParams, variant: Variant, norm_len: usize) ->
     let zeta = Complex::new(re.clone() * delta_re * sign.clone(), im.clone() * delta_im * sign);
     let lambda = Complex::new(re, im).map(|x| x.expand([h, n]));
 
-    let w = params.w.clone().cast(work);
-    let w = Complex::new(w.clone().narrow(3, 0, 1), w.narrow(3, 1, 1)).reshape([channels, h, n]);
+    let w = Complex::pairs(params.w.clone().cast(work)).reshape([channels, h, n]);
     let c = match scale(variant, &zeta, lambda, norm_len) {
         Some(q) => w.mul(q.reshape([1, h, n])),
         None => w,
@@ -107,7 +105,12 @@ fn scale(
 }
 
 /// Re Σ_n c_n·exp(ζ_n·l) for l < taps: ζ `[H, N]`, c `[C, H, N]` -> `[C, H, taps]`.
-fn exponential_sums(zeta: &Complex<2>, c: Complex<3>, taps: usize, dtype: DType) -> Tensor<3> {
+pub(super) fn exponential_sums(
+    zeta: &Complex<2>,
+    c: Complex<3>,
+    taps: usize,
+    dtype: DType,
+) -> Tensor<3> {
     let [channels, h, n] = c.re.dims();
     let m = 1 << (usize::BITS - (taps - 1).leading_zeros()).div_ceil(2); // ≥ √taps
     let a = taps.div_ceil(m);

@@ -10,16 +10,26 @@ mod dft;
 mod kernel;
 mod norm;
 mod pool;
+mod s4;
+mod s4d;
 
 pub use block::block;
 pub(crate) use block::{gelu, mix, project};
 pub use conv::conv;
 pub use kernel::kernel;
-pub(crate) use kernel::modes;
+pub(crate) use kernel::{Modes, modes};
 pub use norm::norm;
 pub use pool::pool;
+pub use s4::s4_kernel;
+pub use s4d::s4d_kernel;
+pub(crate) use s4d::s4d_modes;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
+
+/// The precision to make powers and resolvents in: f64 where the device has it.
+fn work_dtype<const D: usize>(x: &Tensor<D>) -> DType {
+    if x.device().supports_dtype(DType::F64) { DType::F64 } else { x.dtype() }
+}
 
 /// A constant of shape `shape` from f64 numbers, in the wanted dtype.
 pub(crate) fn constant<const D: usize>(

@@ -7,9 +7,13 @@ mod norm;
 mod op;
 mod plans;
 mod pool;
+mod s4;
+mod s4d;
 mod slices;
 
 pub use block::block;
 pub use kernel::kernel;
 pub use norm::norm;
 pub use pool::pool;
+pub use s4::s4_kernel;
+pub use s4d::s4d_kernel;

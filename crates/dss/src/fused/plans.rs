@@ -1,8 +1,8 @@
 //! Plans that are used again: tables and scratch of the last few sizes.
 
-use dss_kernels::Error;
 use dss_kernels::block::{Block, BlockConfig, Buffers};
 use dss_kernels::kernel::{Kernel, KernelConfig};
+use dss_kernels::{Error, s4, s4d};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Plans that are kept between calls, the last used at the end.
@@ -48,6 +48,10 @@ pub(super) trait Planned: dss_kernels::Real {
     fn blocks() -> &'static Cache<BlockConfig, Block<Self>>;
     /// Of kernels.
     fn kernels() -> &'static Cache<KernelConfig, Kernel<Self>>;
+    /// Of S4's kernels.
+    fn s4_kernels() -> &'static Cache<s4::KernelConfig, s4::Kernel<Self>>;
+    /// Of S4D's kernels.
+    fn s4d_kernels() -> &'static Cache<s4d::KernelConfig, s4d::Kernel<Self>>;
     /// What all blocks keep their activations in.
     fn buffers() -> Arc<Buffers<Self>>;
 }
@@ -61,6 +65,14 @@ macro_rules! planned {
             }
             fn kernels() -> &'static Cache<KernelConfig, Kernel<Self>> {
                 static KERNELS: Cache<KernelConfig, Kernel<$t>> = Cache::new();
+                &KERNELS
+            }
+            fn s4_kernels() -> &'static Cache<s4::KernelConfig, s4::Kernel<Self>> {
+                static KERNELS: Cache<s4::KernelConfig, s4::Kernel<$t>> = Cache::new();
+                &KERNELS
+            }
+            fn s4d_kernels() -> &'static Cache<s4d::KernelConfig, s4d::Kernel<Self>> {
+                static KERNELS: Cache<s4d::KernelConfig, s4d::Kernel<$t>> = Cache::new();
                 &KERNELS
             }
             fn buffers() -> Arc<Buffers<Self>> {

@@ -9,8 +9,8 @@ pub fn ours(golden: &Golden, prefix: &str) -> BTreeMap<String, Vec<f64>> {
     let mut found = BTreeMap::new();
     for full in golden.names() {
         let Some(name) = full.strip_prefix(prefix) else { continue };
-        // Λ of the exp variants comes in two halves: the first name stands for both.
-        if name.ends_with("Lambda_im") {
+        // Λ of the exp variants comes in two halves: the first name stands for both. S4 stores its roots of unity.
+        if ["Lambda_im", "kernel.omega", "kernel.z"].iter().any(|end| name.ends_with(end)) {
             continue;
         }
         let values = match full.strip_suffix("Lambda_log_neg_re") {
@@ -26,6 +26,12 @@ pub fn ours(golden: &Golden, prefix: &str) -> BTreeMap<String, Vec<f64>> {
 pub fn rename(theirs: &str) -> String {
     let mut name = theirs.strip_prefix("model.").unwrap_or(theirs).to_string();
     for (from, to) in [
+        ("layer.kernel.kernel.log_dt", "mixer.delta_log"),
+        ("layer.kernel.kernel.log_w_real", "mixer.lambda_re"),
+        ("layer.kernel.kernel.w_imag", "mixer.lambda_im"),
+        ("layer.kernel.kernel.P", "mixer.p"),
+        ("layer.kernel.kernel.B", "mixer.b"),
+        ("layer.kernel.kernel.C", "mixer.c"),
         ("layer.kernel.log_dt", "mixer.delta_log"),
         ("layer.kernel.Lambda_log_neg_re", "mixer.lambda"),
         ("layer.kernel.Lambda", "mixer.lambda"),

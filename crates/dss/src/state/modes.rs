@@ -1,4 +1,4 @@
-//! A layer's kernels as a recurrence (§3.4): one position at a time, in constant time and memory.
+//! Sums of exponentials as a recurrence: DSS and S4D.
 //!
 //! With the modes of `composed/kernel.rs`, y_k = Re Σ_n c_n·r_n·s_n and
 //!
@@ -13,24 +13,22 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
+use super::Recurrent;
+use crate::composed::Modes;
 use crate::composed::complex::Complex;
-use crate::composed::modes;
 use crate::error::{Error, Result};
-use crate::layer::DssLayer;
-use crate::ops::KernelParams;
 
-/// Where B streams through a [`DssLayer`] stand.
+/// B streams through the modes of a layer.
 #[derive(Debug, Clone)]
-pub struct DssState {
-    model: Arc<Recurrence>,
+pub(crate) struct ModesState {
+    model: Arc<Model>,
     /// `[B, H, N]`.
     s: Complex<3>,
-    position: usize,
 }
 
 /// The layer's parameters as they were when the state was made, `[1, H, N]` each.
 #[derive(Debug)]
-struct Recurrence {
+struct Model {
     /// e^ζ, or 1 for a mode with Re λ > 0.
     a: Complex<3>,
     c: Complex<3>,
@@ -45,29 +43,10 @@ struct Growing {
     modes: usize,
 }
 
-impl DssState {
-    pub(crate) fn new(layer: &DssLayer, batch: usize) -> Result<Self> {
-        let config = layer.config();
-        let refuse = |why: &str| {
-            let what = format!("{why}: such a layer takes whole sequences only");
-            Err(Error::invalid("DssLayer::state", what))
-        };
-        if config.bidirectional {
-            return refuse("the layer looks ahead (bidirectional)");
-        }
-        if config.kernel_len != 0 && config.kernel_len < config.len {
-            return refuse("the kernel is cut (kernel_len)");
-        }
-        let params = layer.kernel_params();
-        let params = KernelParams {
-            lambda: params.lambda.inner(),
-            delta_log: params.delta_log.inner(),
-            w: params.w.inner(),
-        };
-        let norm_len = config.taps(config.len);
-        let modes = modes(&params, config.variant, norm_len);
-        let (h, n) = (config.h, config.n);
-        let growing = layer.growing_modes();
+impl ModesState {
+    /// For `growing` modes with Re λ > 0, whose kernel has `norm_len` taps.
+    pub fn new(modes: Modes, growing: usize, norm_len: usize, batch: usize) -> Self {
+        let [h, n] = modes.zeta.re.dims();
         // ζ of the decaying modes, 0 for the others; and the other way round.
         let step = modes.zeta.clone().scale(modes.decaying.clone());
         let growing = (growing > 0).then(|| Growing {
@@ -77,37 +56,24 @@ impl DssState {
         let a = step.exp().reshape([1, h, n]);
         let zeros = || Tensor::zeros([batch, h, n], (&a.re.device(), a.re.dtype()));
         let s = Complex::new(zeros(), zeros());
-        Ok(Self {
-            model: Arc::new(Recurrence { a, c: modes.c, growing, norm_len }),
-            s,
-            position: 0,
-        })
+        Self { model: Arc::new(Model { a, c: modes.c, growing, norm_len }), s }
     }
+}
 
-    /// Steps taken.
-    pub fn position(&self) -> usize {
-        self.position
-    }
-
-    /// K * u at the next position: u `[B, H]` -> `[B, H]`.
-    pub(crate) fn step(&mut self, u: Tensor<2>) -> Result<Tensor<2>> {
-        let [batch, h, _] = self.s.re.dims();
-        if u.dims() != [batch, h] {
-            let what = format!("u must be [B, H] = [{batch}, {h}], but is {:?}", u.dims());
-            return Err(Error::invalid("DssLayer::step", what));
-        }
-        let Recurrence { a, c, growing, norm_len } = &*self.model;
+impl Recurrent for ModesState {
+    fn step(&mut self, k: usize, u: Tensor<2>) -> Result<Tensor<2>> {
+        let Model { a, c, growing, norm_len } = &*self.model;
         let dtype = u.dtype();
         let u = u.inner().cast(a.re.dtype()).unsqueeze_dim::<3>(2);
         let moved = self.s.clone().mul(a.clone());
         let (mut c, mut s) = (c.clone(), Complex::new(moved.re + u.clone(), moved.im));
         if let Some(Growing { zeta, modes }) = growing {
-            let (k, len) = (self.position, *norm_len);
+            let len = *norm_len;
             if k >= len {
                 let what = format!(
                     "the stream is at its end: {modes} modes have Re λ > 0, and their kernel has only L = {len} taps"
                 );
-                return Err(Error::invalid("DssLayer::step", what));
+                return Err(Error::invalid("SsmLayer::step", what));
             }
             let power = |k: usize| zeta.clone().map(|x| x * k as f64);
             // e^{ζk} − 1 is 0 for the other modes.
@@ -117,7 +83,10 @@ impl DssState {
         }
         let y = c.re * s.re.clone() - c.im * s.im.clone();
         self.s = s;
-        self.position += 1;
         Ok(y.sum_dim(2).squeeze_dim::<2>(2).cast(dtype))
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Recurrent> {
+        Box::new(self.clone())
     }
 }

@@ -1,8 +1,13 @@
 //! `dss predict`
 
+mod forecast;
+mod lm;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use dss::Model;
+use dss::checkpoint::CheckpointMeta;
 use dss::config::OutputKind;
 use dss_data::Encoder;
 use dss_train::predict::{Prediction, Query, encoder, predict};
@@ -12,6 +17,14 @@ use serde_json::{Value, json};
 use crate::args::PredictArgs;
 use crate::failure::Failure;
 use crate::{device, output, runs, text};
+
+/// How answers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Plain,
+    Csv,
+    Json,
+}
 
 /// A sequence, where it comes from, and what the model says about it.
 struct Answer {
@@ -35,21 +48,44 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
     runs::existing(&args.run)?;
     let checkpoint = runs::best(&args.run)?;
     let device = device::named(&args.device)?;
-    let (answers, meta) = threads::with(args.threads, || -> Result<_, Failure> {
-        let (model, meta) = dss::load(&checkpoint, &device)?;
-        let (names, queries) = read(&args.files, &encoder(&meta)?, &meta.io.output)?;
-        let predictions = predict(&model, &meta, &queries, args.batch)?;
-        let answers = names.into_iter().zip(predictions);
-        let answers = answers.map(|((file, name), prediction)| Answer { file, name, prediction });
-        Ok((answers.collect::<Vec<_>>(), meta))
-    })??;
-    let lines: Vec<String> = if args.json {
-        answers.iter().map(|a| object(a, &meta.labels).to_string()).collect()
-    } else {
-        table(&answers, &meta.labels, args.csv)
+    let form = match (args.json, args.csv) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Csv,
+        _ => Form::Plain,
     };
+    let (files, batch) = (&args.files, args.batch);
+    let lines = threads::with(args.threads, || -> Result<_, Failure> {
+        let (model, meta) = dss::load(&checkpoint, &device)?;
+        match encoder(&meta)? {
+            Encoder::Lm(encoder) => lm::lines(&model, &encoder, files, batch, form),
+            Encoder::Forecast(encoder) => {
+                forecast::lines(&model, &meta, &encoder, files, batch, form)
+            }
+            encoder => answers(&model, &meta, &encoder, files, batch, form),
+        }
+    })??;
     output::line(&lines.join("\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line, or one per position, for every sequence of the files.
+fn answers(
+    model: &Model,
+    meta: &CheckpointMeta,
+    encoder: &Encoder,
+    files: &[PathBuf],
+    batch: usize,
+    form: Form,
+) -> Result<Vec<String>, Failure> {
+    let (names, queries) = read(files, encoder, &meta.io.output)?;
+    let predictions = predict(model, meta, &queries, batch)?;
+    let answers = names.into_iter().zip(predictions);
+    let answers: Vec<Answer> =
+        answers.map(|((file, name), prediction)| Answer { file, name, prediction }).collect();
+    Ok(match form {
+        Form::Json => answers.iter().map(|a| object(a, &meta.labels).to_string()).collect(),
+        Form::Csv | Form::Plain => table(&answers, &meta.labels, form == Form::Csv),
+    })
 }
 
 type Named = Vec<(String, String)>;

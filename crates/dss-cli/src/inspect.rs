@@ -1,0 +1,325 @@
+//! `dss inspect`
+
+use std::fs;
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use burn::tensor::Device;
+use dss_train::inspect::causality::Causality;
+use dss_train::inspect::modes::Deltas;
+use dss_train::inspect::statistics::Spread;
+use dss_train::inspect::{Inspection, LayerReport, Report, export, kind, pictures};
+use dss_train::report::write_report;
+use dss_train::threads;
+
+use crate::args::{Export, InspectArgs};
+use crate::failure::Failure;
+use crate::{output, runs, text};
+
+pub fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
+    threads::with(args.threads, || inspect(&args))?
+}
+
+fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
+    let is_run = !args.model.is_file();
+    let checkpoint = if is_run {
+        runs::existing(&args.model)?;
+        runs::best(&args.model)?
+    } else {
+        args.model.clone()
+    };
+    let out = args.out.clone().or_else(|| is_run.then(|| args.model.join("inspect")));
+    let found = Inspection::load(&checkpoint, &Device::flex())?;
+    let report = found.report()?;
+    if args.json {
+        output::json(&serde_json::to_value(&report).map_err(Failure::failed)?)?;
+    } else {
+        output::line(&tables(&report))?;
+    }
+    let mut written: Vec<String> = Vec::new();
+    if let Some(format) = args.export {
+        let Some(dir) = &out else {
+            return Err(Failure::usage("--export of a checkpoint needs a place to write to")
+                .hint("name a folder by --out DIR"));
+        };
+        let format = match format {
+            Export::Npy => export::Format::Npy,
+            Export::Safetensors => export::Format::Safetensors,
+            Export::Csv => export::Format::Csv,
+        };
+        let files = export::export(&found, dir, format)?;
+        written.push(format!("{} exported files in {}", files.len(), text::shell(dir)));
+    }
+    if let (Some(dir), false) = (&out, args.no_pictures) {
+        let count = draw(&found, dir)?;
+        written.push(format!("{count} pictures in {}", text::shell(dir)));
+        if is_run {
+            let page = write_report(&args.model)?;
+            written.push(format!("the same pictures in {}", text::shell(&page)));
+        }
+    }
+    for line in written {
+        // What was asked for is there; a log that cannot be written changes nothing.
+        let _ = writeln!(stderr(), "{line}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes all pictures as SVG and PNG, and says how many files there are.
+fn draw(found: &Inspection, dir: &Path) -> Result<usize, Failure> {
+    let fault = |doing: &str, path: &PathBuf, e: std::io::Error| {
+        let message = format!("cannot {doing} {}: {e}", path.display());
+        Failure::failed(eyre::Report::msg(message)).hint("choose another folder by --out")
+    };
+    fs::create_dir_all(dir).map_err(|e| fault("make the folder", &dir.to_path_buf(), e))?;
+    let scenes = pictures(found);
+    for scene in &scenes {
+        for (ending, bytes) in [("svg", scene.svg().into_bytes()), ("png", scene.png())] {
+            let path = dir.join(format!("{}.{ending}", scene.name));
+            fs::write(&path, bytes).map_err(|e| fault("write", &path, e))?;
+        }
+    }
+    Ok(2 * scenes.len())
+}
+
+/// Everything for a terminal.
+fn tables(report: &Report) -> String {
+    let mut out = head(report);
+    out += "\n\nModes\n";
+    out += &table(&modes_table(report));
+    out += "\nΔ\n";
+    out += &table(&delta_table(report));
+    out += &outliers(report);
+    out += "\nKernels\n";
+    out += &table(&kernel_table(report));
+    out += "\n";
+    let past = &report.past_end;
+    let verdict = if past.allowed { "yes" } else { "no" };
+    let beyond = format!("beyond L = {}", report.len);
+    out += &format!("{beyond:<18}{verdict}: {}\n", past.why);
+    out += &format!("{:<18}{}", "causal", causality(&report.causality));
+    out
+}
+
+fn head(report: &Report) -> String {
+    let config = &report.model;
+    let task = if report.task.is_empty() { "a model" } else { &report.task };
+    format!(
+        "{task}: {}, {} of H = {} channels and N = {} states, L = {}, step {}",
+        kind(config),
+        dss_train::text::plural(config.layers as u64, "layer"),
+        config.h,
+        config.n,
+        report.len,
+        report.step
+    )
+}
+
+fn modes_table(report: &Report) -> Vec<Vec<String>> {
+    let seconds = report.rate.is_some();
+    let mut rows = vec![words(&["layer", "Re λ > 0", "Re λ", "", "half-life, steps", "", ""])];
+    let mut second = words(&["", "", "least", "greatest", "5 %", "median", "95 %"]);
+    if seconds {
+        rows[0].extend(words(&["half-life, seconds", "", ""]));
+        second.extend(words(&["5 %", "median", "95 %"]));
+    }
+    rows.push(second);
+    for (i, layer) in report.layers.iter().enumerate() {
+        let LayerReport { growing, modes, lambda_re, .. } = layer;
+        let mut row = vec![
+            (i + 1).to_string(),
+            format!("{growing} of {modes}"),
+            short(lambda_re.least),
+            short(lambda_re.greatest),
+        ];
+        row.extend(three(layer.half_life_steps));
+        if seconds {
+            row.extend(three(layer.half_life_seconds));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+fn delta_table(report: &Report) -> Vec<Vec<String>> {
+    let two = report.layers.iter().any(|layer| layer.delta_im.is_some());
+    let name = if two { "Δ of Re Λ" } else { "Δ" };
+    let mut first = words(&["layer", name, "", "", "outliers"]);
+    let mut second = words(&["", "least", "median", "greatest", ""]);
+    if two {
+        first.extend(words(&["Δ of Im Λ", "", "", "outliers"]));
+        second.extend(words(&["least", "median", "greatest", ""]));
+    }
+    let mut rows = vec![first, second];
+    let of = |deltas: &Deltas| {
+        let Spread { least, median, greatest, .. } = deltas.delta;
+        vec![short(least), short(median), short(greatest), deltas.outliers.len().to_string()]
+    };
+    for (i, layer) in report.layers.iter().enumerate() {
+        let mut row = vec![(i + 1).to_string()];
+        row.extend(of(&layer.delta_re));
+        row.extend(layer.delta_im.as_ref().map(of).unwrap_or_default());
+        rows.push(row);
+    }
+    rows
+}
+
+/// The outliers one by one, the first few.
+fn outliers(report: &Report) -> String {
+    const SHOWN: usize = 6;
+    let mut lines = Vec::new();
+    for (i, layer) in report.layers.iter().enumerate() {
+        for (part, deltas) in [("Re", Some(&layer.delta_re)), ("Im", layer.delta_im.as_ref())] {
+            for outlier in deltas.map(|d| d.outliers.as_slice()).unwrap_or_default() {
+                let (h, log) = (outlier.channel, outlier.delta_log);
+                lines.push(format!(
+                    "  outlier: layer {}, channel {h}: Δ_log of {part} Λ is {log:.2}, Δ is {}\n",
+                    i + 1,
+                    short(log.exp())
+                ));
+            }
+        }
+    }
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
+    let mut out = lines.concat();
+    if more > 0 {
+        out += &format!("  and {more} more; --json lists all\n");
+    }
+    out
+}
+
+fn kernel_table(report: &Report) -> Vec<Vec<String>> {
+    let mut rows = vec![
+        words(&["layer", "kernels", "argmax |K|", "", "peak from", "95 % of Σ|K|"]),
+        words(&["", "", "median", "95th percentile", "128 on", "lies before"]),
+    ];
+    let all = report.layers.iter().map(|layer| &layer.peaks).enumerate();
+    let all =
+        all.map(|(i, peaks)| ((i + 1).to_string(), peaks)).chain([("all".into(), &report.peaks)]);
+    for (name, peaks) in all {
+        rows.push(vec![
+            name,
+            peaks.kernels.to_string(),
+            short(peaks.median_argmax),
+            short(peaks.argmax_95),
+            format!("{:.1} %", 100.0 * peaks.long),
+            short(peaks.median_reach),
+        ]);
+    }
+    rows
+}
+
+fn causality(found: &Causality) -> String {
+    let share = |leak: f64| if leak == 0.0 { "none".to_owned() } else { format!("{leak:.0e}") };
+    match found {
+        Causality::Causal { positions, leak } => format!(
+            "yes: the input was changed at {}, earlier outputs moved by {} of the largest change",
+            list(positions),
+            share(*leak)
+        ),
+        Causality::LooksAhead { leak, by_design: true, .. } => format!(
+            "no, by design: the model is bidirectional (earlier outputs moved by {} of the largest change)",
+            share(*leak)
+        ),
+        Causality::LooksAhead { positions, leak, by_design: false } => format!(
+            "NO: the input was changed at {}, earlier outputs moved by {} of the largest change",
+            list(positions),
+            share(*leak)
+        ),
+        Causality::Unknown { why } => format!("not checked: {why}"),
+    }
+}
+
+fn list(positions: &[usize]) -> String {
+    positions.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|w| (*w).to_owned()).collect()
+}
+
+fn three(spread: Option<Spread>) -> Vec<String> {
+    match spread {
+        Some(Spread { low, median, high, .. }) => [low, median, high].map(short).to_vec(),
+        None => words(&["-", "-", "-"]),
+    }
+}
+
+/// Three digits.
+fn short(x: f64) -> String {
+    match x.abs() {
+        _ if x.is_infinite() => "never".to_owned(),
+        a if a != 0.0 && !(1e-4..1e5).contains(&a) => format!("{x:.1e}"),
+        a if a >= 100.0 => format!("{x:.0}"),
+        a if a >= 10.0 || x.fract() == 0.0 => format!("{}", (10.0 * x).round() / 10.0),
+        a => format!("{x:.*}", (2.0 - a.log10().floor()).max(0.0) as usize),
+    }
+}
+
+/// Columns flush right; a head over several columns begins where the first of them does.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let mut widths = vec![0; columns];
+    // The first row names groups of columns: its words may run over the empty ones behind them.
+    for row in rows.iter().skip(1) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let Some(heads) = rows.first() else { return String::new() };
+    for (i, head) in heads.iter().enumerate().filter(|(_, head)| !head.is_empty()) {
+        let end = (i + 1..columns)
+            .find(|&j| heads.get(j).is_none_or(|h| !h.is_empty()))
+            .unwrap_or(columns);
+        let room: usize = widths[i..end].iter().sum::<usize>() + 3 * (end - i - 1);
+        widths[i] += head.chars().count().saturating_sub(room);
+    }
+    let mut out = String::new();
+    let mut line = String::new();
+    for (i, head) in heads.iter().enumerate() {
+        let start: usize = 2 + widths[..i].iter().sum::<usize>() + 3 * i;
+        if !head.is_empty() {
+            let gap = start.saturating_sub(line.chars().count());
+            line += &" ".repeat(gap);
+            line += head;
+        }
+    }
+    out += line.trim_end();
+    out.push('\n');
+    for row in &rows[1..] {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+        let line = format!("  {}", cells.collect::<Vec<_>>().join("   "));
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let found = [0.0, 12.0, 1234.5, 0.01234, 1.5, 23.46, 3e9, -0.5, f64::INFINITY].map(short);
+        assert_eq!(
+            found,
+            ["0", "12", "1234", "0.0123", "1.50", "23.5", "3.0e9", "-0.500", "never"]
+        );
+    }
+
+    #[test]
+    fn columns_stand_under_their_heads() {
+        let rows = [
+            words(&["layer", "a long head", "", "x"]),
+            words(&["", "1", "2", ""]),
+            words(&["1", "3", "4", "5"]),
+        ];
+        let found = table(&rows);
+        let lines: Vec<&str> = found.lines().collect();
+        assert_eq!(lines[0], "  layer   a long head   x");
+        assert_eq!(lines[2], "      1         3   4   5");
+    }
+}

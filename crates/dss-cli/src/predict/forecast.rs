@@ -1,0 +1,74 @@
+//! The values after the end of a table.
+
+use std::path::PathBuf;
+
+use dss::Model;
+use dss::checkpoint::CheckpointMeta;
+use dss_data::forecast::ForecastEncoder;
+use dss_train::predict::{Query, predict};
+use serde_json::json;
+
+use super::{Form, join};
+use crate::failure::Failure;
+
+/// A CSV table with a row per step after the end, or one JSON object per file.
+pub(super) fn lines(
+    model: &Model,
+    meta: &CheckpointMeta,
+    encoder: &ForecastEncoder,
+    files: &[PathBuf],
+    batch: usize,
+    form: Form,
+) -> Result<Vec<String>, Failure> {
+    let windows = files.iter().map(|file| encoder.window(file)).collect::<Result<Vec<_>, _>>()?;
+    let queries: Vec<Query> =
+        windows.iter().map(|w| Query { input: w.input.clone(), second: None }).collect();
+    let predictions = predict(model, meta, &queries, batch)?;
+    let column = encoder.column.name.clone().unwrap_or_else(|| "value".into());
+    let names = files.iter().map(|file| file.display().to_string());
+    let forecasts: Vec<(String, Vec<f64>)> = names
+        .zip(windows.iter().zip(&predictions))
+        .map(|(file, (window, prediction))| {
+            let outputs: Vec<f64> = prediction.rows.iter().flatten().copied().collect();
+            (file, encoder.forecast(window, &outputs))
+        })
+        .collect();
+    Ok(match form {
+        Form::Json => forecasts
+            .iter()
+            .map(|(file, values)| {
+                json!({"file": file, "column": column, "values": values}).to_string()
+            })
+            .collect(),
+        Form::Plain | Form::Csv => table(&column, &forecasts),
+    })
+}
+
+/// `step,COLUMN`, and the file first if there are several.
+fn table(column: &str, forecasts: &[(String, Vec<f64>)]) -> Vec<String> {
+    let several = forecasts.len() > 1;
+    let row = |file: &str, step: String, value: String| {
+        let cells = [file.to_owned(), step, value];
+        join(&cells[usize::from(!several)..], true)
+    };
+    let head = row("file", "step".into(), column.to_owned());
+    let rows = forecasts.iter().flat_map(|(file, values)| {
+        let numbered = values.iter().enumerate();
+        numbered.map(move |(i, x)| row(file, (i + 1).to_string(), x.to_string()))
+    });
+    std::iter::once(head).chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_one_and_of_several_files() {
+        let one = [("a.csv".to_owned(), vec![1.5, -2.0])];
+        assert_eq!(table("OT", &one), ["step,OT", "1,1.5", "2,-2"]);
+        let two = [one[0].clone(), ("b.csv".to_owned(), vec![0.0])];
+        let expected = ["file,step,\"O,T\"", "a.csv,1,1.5", "a.csv,2,-2", "b.csv,1,0"];
+        assert_eq!(table("O,T", &two), expected);
+    }
+}

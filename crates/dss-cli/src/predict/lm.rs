@@ -1,0 +1,63 @@
+//! How well a language model foresees a text.
+
+use std::path::PathBuf;
+
+use dss::Model;
+use dss_data::lm::LmEncoder;
+use dss_train::Scores;
+use dss_train::evaluate::evaluate;
+use serde_json::json;
+
+use super::{Form, join};
+use crate::failure::Failure;
+use crate::text;
+
+/// A line per file: its name, scored tokens, nats and bits per token.
+pub(super) fn lines(
+    model: &Model,
+    encoder: &LmEncoder,
+    files: &[PathBuf],
+    batch: usize,
+    form: Form,
+) -> Result<Vec<String>, Failure> {
+    let head = ["file", "tokens", "nats_per_token", "bits_per_token"].map(str::to_owned);
+    let mut lines = if form == Form::Csv { vec![join(&head, true)] } else { Vec::new() };
+    for file in files {
+        let text = encoder.score(file)?;
+        let scores = evaluate(model, &text.windows, &text.spec, batch)?;
+        lines.push(line(&file.display().to_string(), text.tokens, &scores, form));
+    }
+    Ok(lines)
+}
+
+fn line(file: &str, tokens: usize, scores: &Scores, form: Form) -> String {
+    let (nats, bits) = (scores.loss, scores.bits.unwrap_or_default());
+    let numbers =
+        |show: fn(f64) -> String| vec![file.to_owned(), tokens.to_string(), show(nats), show(bits)];
+    match form {
+        Form::Json => json!({
+            "file": file, "tokens": tokens, "nats_per_token": nats, "bits_per_token": bits,
+        })
+        .to_string(),
+        Form::Csv => join(&numbers(|x| x.to_string()), true),
+        Form::Plain => {
+            let [file, tokens, nats, bits] = [0, 1, 2, 3].map(|i| numbers(text::number)[i].clone());
+            format!("{file}\t{tokens} tokens\t{nats} nats/token\t{bits} bits/token")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_per_file() {
+        let scores = Scores { loss: 1.5, bits: Some(2.164), ..Scores::default() };
+        let show = |form| line("a,b.txt", 99, &scores, form);
+        assert_eq!(show(Form::Plain), "a,b.txt\t99 tokens\t1.5000 nats/token\t2.1640 bits/token");
+        assert_eq!(show(Form::Csv), "\"a,b.txt\",99,1.5,2.164");
+        let object: serde_json::Value = serde_json::from_str(&show(Form::Json)).unwrap();
+        assert_eq!((&object["tokens"], &object["nats_per_token"]), (&json!(99), &json!(1.5)));
+    }
+}

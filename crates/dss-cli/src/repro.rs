@@ -1,0 +1,180 @@
+//! `dss repro`
+
+use std::io::{Write, stderr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use dss_train::Observer;
+use dss_train::repro::{Budget, Cell, Grid, GridOptions, Kind, Request, State, Table, Watch};
+use dss_train::text::{duration, plural};
+
+use crate::args::{ReproArgs, ReproTable};
+use crate::failure::Failure;
+use crate::{device, interrupt, output, progress, text};
+
+pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
+    let table = kind(args.table);
+    let budget = args.budget.unwrap_or(Request::BUDGET);
+    let default = || PathBuf::from(format!("runs/repro-{}-{budget}", table.name()));
+    let root = args.out.clone().unwrap_or_else(default);
+    let request = Request {
+        budget: args.budget,
+        seeds: args.seeds,
+        tasks: args.tasks,
+        models: args.models,
+        sets: args.set,
+        data_dir: args.data,
+    };
+    let options =
+        GridOptions { threads: args.threads, device: device::named(&args.device)?.autodiff() };
+    let mut grid = Grid::open(&root, table, &request)?;
+    if args.dry_run {
+        output::bytes(preview(&grid, &options)?.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stop = interrupt::flag()?;
+    let mut watch = Lines { quiet: args.quiet || args.json, stop: stop.clone() };
+    let ended = grid.run(&options, &mut watch, &stop)?;
+    let table = Table::of(&grid)?;
+    if args.json {
+        output::json(&serde_json::to_value(&table).map_err(Failure::failed)?)?;
+    } else {
+        let files = text::shell(&root.join("table.html"));
+        output::line(&format!("{}\ntable  {files}, .md, .json, .csv", table.to_text()))?;
+    }
+    if ended.interrupted {
+        watch.note("interrupted; the same command goes on");
+        return Ok(ExitCode::from(interrupt::INTERRUPTED));
+    }
+    let nothing =
+        ended.skipped > 0 && grid.cells()?.iter().all(|c| grid.skipped(&c.task).is_some());
+    match (ended.failed, nothing) {
+        (0, false) => Ok(ExitCode::SUCCESS),
+        (0, true) => Err(Failure::failed(eyre::Report::msg("no task has its data"))
+            .hint("`dss data list` says how to get them; name their folder by --data DIR")),
+        (failed, _) => {
+            let what =
+                format!("{} failed; the table has their errors", plural(failed as u64, "run"));
+            Err(Failure::failed(eyre::Report::msg(what)).hint("the same command tries them again"))
+        }
+    }
+}
+
+fn kind(table: ReproTable) -> Kind {
+    match table {
+        ReproTable::Lra => Kind::Lra,
+        ReproTable::Speech => Kind::Speech,
+        ReproTable::Ablations => Kind::Ablations,
+    }
+}
+
+/// The runs, their settings and about how long they take.
+fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
+    let cells = grid.cells()?;
+    let mut out = format!(
+        "{}, budget {} for each of {}, in {}\n\n",
+        grid.table().title(),
+        grid.budget(),
+        plural(cells.len() as u64, "run"),
+        text::shell(grid.root())
+    );
+    for task in grid.tasks() {
+        let what = match (grid.skipped(task), grid.plan(task)) {
+            (Some(why), _) => format!("left out: {why}"),
+            (None, Some(plan)) => {
+                format!("preset {}; {}", plan.preset, plan.settings.join(" "))
+            }
+            (None, None) => "preset laptop; its steps are measured when it begins".to_owned(),
+        };
+        out += &format!("{task:<13}{what}\n");
+    }
+    out.push('\n');
+    let width = cells.iter().map(|cell| cell.name().len()).max().unwrap_or(0);
+    for cell in &cells {
+        let (name, config) = (cell.name(), grid.config(cell)?);
+        let (m, t) = (&config.model, &config.train);
+        out += &format!(
+            "{name:<width$}  {:<8} {} x H {}, N {}, batch {}, lr {}, seed {}\n",
+            state(grid, cell),
+            m.layers,
+            m.h,
+            m.n,
+            t.batch,
+            t.lr,
+            t.seed,
+        );
+    }
+    let left = match (grid.left(&cells), grid.budget()) {
+        (Some(left), _) => format!("about {}", duration(left)),
+        (None, Budget::Full) => match grid.estimate(&cells, options)? {
+            Some(left) => format!("about {}, evaluations not counted", days(left)),
+            None => "unknown before the first run of each task".to_owned(),
+        },
+        (None, _) => "unknown before the first run of each task".to_owned(),
+    };
+    out += &format!("\ntime left: {left}\n");
+    Ok(out)
+}
+
+/// A long time in days.
+fn days(seconds: f64) -> String {
+    let days = seconds / 86_400.0;
+    if days < 2.0 { duration(seconds) } else { format!("{days:.0} days") }
+}
+
+fn state(grid: &Grid, cell: &Cell) -> &'static str {
+    match grid.state(cell) {
+        State::Done(_) => "done",
+        State::Failed { .. } => "failed",
+        _ if grid.skipped(&cell.task).is_some() => "no data",
+        State::Begun { .. } => "begun",
+        State::Waiting => "waiting",
+    }
+}
+
+/// A line when a run begins and ends; in between, what `dss train` shows.
+struct Lines {
+    quiet: bool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Lines {
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            // A log that cannot be written is no reason to stop.
+            let _ = writeln!(stderr(), "{text}");
+        }
+    }
+}
+
+impl Watch for Lines {
+    fn note(&mut self, text: &str) {
+        self.say(text);
+    }
+
+    fn begin(&mut self, cell: &Cell, number: usize, of: usize, left: Option<f64>) {
+        let left = left.map(|s| format!("; about {} left in all", duration(s))).unwrap_or_default();
+        let (task, model, seed) = (&cell.task, cell.model.label, cell.seed);
+        self.say(&format!("\nrun {number} of {of}: {task}, {model}, seed {seed}{left}"));
+    }
+
+    fn observer(&mut self) -> Box<dyn Observer> {
+        progress::observer(false, self.quiet, &self.stop, &progress::Lost::default())
+    }
+
+    fn end(&mut self, cell: &Cell, state: &State) {
+        let name = cell.name();
+        match state {
+            State::Done(outcome) => {
+                let (score, time) = (text::score(&outcome.test), duration(outcome.seconds));
+                let steps = plural(outcome.steps, "step");
+                self.say(&format!("{name}: test {score}, {steps}, {time}"));
+            }
+            State::Failed { error } => self.say(&format!("{name} failed: {error}")),
+            State::Begun { steps } => self.say(&format!("{name}: stopped after step {steps}")),
+            State::Waiting => {}
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A column of a table, from its first row to its last.
+
+use std::path::{Path, PathBuf};
+
+use crate::table::{Column, Header, Separator, Table};
+use crate::{Error, Result, io};
+
+/// Where ETTh1 lies in a data folder.
+const FOLDERS: [&str; 3] = ["", "ett", "ETT-small"];
+/// The columns and the rows of ETTh1 and ETTh2.
+const ETT_COLUMNS: [&str; 8] = ["date", "HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"];
+const ETT_HOURS: usize = 17_420;
+
+/// The table: named by `path`, or by the data folder, which may be the file itself.
+pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
+    let missing = |looked| {
+        Error::Missing {
+        what: "a table to forecast".into(),
+        looked,
+        hint: "Name any CSV file with --data FILE (or --set task.path=FILE) and, unless it is the last one, its \
+               column with --set task.column=NAME; ETTh1, 2.6 MB, comes with `dss data get forecast --data DIR`."
+            .into(),
+    }
+    };
+    let given = match path.is_empty() {
+        true => data_dir.map(Path::to_owned),
+        false => Some(io::resolve(path, data_dir)),
+    };
+    let Some(given) = given else { return Err(missing(Vec::new())) };
+    if !given.is_dir() {
+        return if given.exists() { Ok(given) } else { Err(missing(vec![given])) };
+    }
+    let folders =
+        FOLDERS.map(|name| if name.is_empty() { given.clone() } else { given.join(name) });
+    let found = folders.iter().find_map(|folder| io::find(folder, &["ETTh1.csv"]));
+    found.ok_or_else(|| missing(folders.into()))
+}
+
+/// The values of a column.
+pub(super) struct Series {
+    pub(super) column: Column,
+    pub(super) values: Vec<f32>,
+    header: Option<Vec<String>>,
+}
+
+impl Series {
+    /// Reads the column with this name or number; the last one if it is empty.
+    pub(super) fn read(path: &Path, column: &str) -> Result<Self> {
+        let table = Table::open(path, Separator::of(path), Header::Auto, &[column])?;
+        let place = match column.trim().is_empty() {
+            true => table.width().saturating_sub(1),
+            false => table.column("column", column)?,
+        };
+        Self::of(&table, table.columns(&[place]).remove(0))
+    }
+
+    /// Reads the column of the same name, or at the same place in a table without names.
+    pub(super) fn read_again(path: &Path, column: &Column) -> Result<Self> {
+        let known: Vec<&str> = column.name.iter().map(String::as_str).collect();
+        let table = Table::open(path, Separator::of(path), Header::Auto, &known)?;
+        let place = match &column.name {
+            Some(name) if table.header.is_some() => table.named(name).ok_or_else(|| {
+                let what = format!("no column {name:?}; it has {}", table.describe());
+                Error::content(path, what)
+            })?,
+            _ => column.index,
+        };
+        Self::of(&table, table.columns(&[place]).remove(0))
+    }
+
+    fn of(table: &Table, column: Column) -> Result<Self> {
+        let place = column.index;
+        let mut values = Vec::new();
+        table.for_each(|line, cells| {
+            let Some(cell) = cells.get(place) else {
+                let what = format!("the row ends before this column: it has {} cells", cells.len());
+                return Err(Error::cell(&table.path, line, place + 1, what));
+            };
+            values.push(table.number(line, place, cell)?);
+            Ok(())
+        })?;
+        Ok(Self { column, values, header: table.header.clone() })
+    }
+
+    /// Whether this is a column of ETTh1 or ETTh2.
+    pub(super) fn is_hourly_ett(&self) -> bool {
+        let header = self.header.as_deref().unwrap_or_default();
+        self.values.len() == ETT_HOURS && header == ETT_COLUMNS
+    }
+}

@@ -1,0 +1,15 @@
+//! Pictures: a scene of simple marks, written as SVG or painted as PNG.
+//!
+//! Both look the same: the text of the PNG is drawn with outlines that come with the program.
+
+mod colour;
+mod font;
+mod panel;
+mod png;
+mod scene;
+mod svg;
+
+pub(super) use colour::{MAGMA, layer_colour};
+pub(super) use panel::{Frame, Panel};
+pub use scene::Scene;
+pub(super) use scene::{Anchor, Ink, MARGIN, Mark, Raster, TOP, Text, polyline, rectangle};

@@ -1,0 +1,223 @@
+//! Whole inspections of small models.
+
+use std::fs;
+use std::path::PathBuf;
+
+use burn::tensor::Device;
+use dss::{CheckpointMeta, InputKind, Io, ModelConfig, OutputKind, Variant};
+
+use super::*;
+
+fn config() -> ModelConfig {
+    ModelConfig { layers: 2, h: 5, n: 4, ..ModelConfig::default() }
+}
+
+/// A model with some of its tensors replaced.
+fn inspection(config: ModelConfig, len: usize, change: impl Fn(&str, &mut [f64])) -> Inspection {
+    let io = Io {
+        input: InputKind::Values { channels: 1 },
+        output: OutputKind::Sequence { outputs: 3 },
+        len,
+    };
+    let model = config.init(&io, 5, &Device::flex()).unwrap().cast(FloatDType::F64);
+    let tensors = model.named_tensors().into_iter().map(|(name, data)| {
+        let shape = data.shape().clone();
+        let mut values: Vec<f64> = data.iter::<f64>().collect();
+        change(&name, &mut values);
+        (name, TensorData::new(values, shape))
+    });
+    let tensors = tensors.collect();
+    let model = model.load_named(tensors).unwrap();
+    let meta = CheckpointMeta::new(&model);
+    Inspection::of(model, meta).unwrap()
+}
+
+/// Every tag is closed in order, attributes are quoted, and `&` and `<` stand only where they may.
+fn well_formed(xml: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut parts = xml.split('<');
+    assert_eq!(parts.next(), Some(""));
+    for part in parts {
+        let (tag, text) = part.split_once('>').expect("a tag ends");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        for entity in text.split('&').skip(1).chain(tag.split('&').skip(1)) {
+            let name = entity.split(';').next().unwrap();
+            assert!(["amp", "lt", "gt", "quot", "#39"].contains(&name), "{entity}");
+        }
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert!(!xml.contains("NaN") && !xml.contains("inf\""), "a number is not finite");
+}
+
+#[test]
+fn kernels_made_by_hand_give_their_numbers() {
+    // exp-no-scale with one mode: K = Re(W·e^{λΔl}), λ = −1, Δ = ln 2, so K halves at every step. W = 1 in channel 0.
+    let config = ModelConfig {
+        layers: 1,
+        h: 2,
+        n: 1,
+        variant: Variant::ExpNoScale,
+        delta: dss::Delta::Tied,
+        ..config()
+    };
+    let found = inspection(config, 64, |name, values| match name {
+        "layers.0.mixer.lambda" => values.copy_from_slice(&[0.0, 0.0]),
+        "layers.0.mixer.delta_log" => values.fill(2f64.ln().ln()),
+        "layers.0.mixer.w" => values.copy_from_slice(&[1.0, 0.0, 0.0, 0.0]),
+        _ => {}
+    });
+    let k = &found.layers[0].kernels;
+    for (l, x) in k.values[..64].iter().enumerate() {
+        assert!((x - 0.5f64.powi(l as i32)).abs() < 1e-12, "{l}: {x}");
+    }
+    let report = found.report().unwrap();
+    let layer = &report.layers[0];
+    let half_life = layer.half_life_steps.unwrap();
+    assert!((half_life.median - 1.0).abs() < 1e-12, "{half_life:?}");
+    assert_eq!((layer.growing, layer.half_life_seconds, layer.delta_im.clone()), (0, None, None));
+    assert_eq!((report.peaks.kernels, report.peaks.silent, report.peaks.argmax_95), (2, 1, 0.0));
+    assert!(report.past_end.allowed && report.past_end.why.contains("does not depend"));
+    assert!(matches!(report.causality, Causality::Causal { .. }));
+}
+
+#[test]
+fn a_growing_mode_peaks_at_the_end_and_forbids_longer_sequences() {
+    let grow = |name: &str, values: &mut [f64]| {
+        if name.ends_with("lambda") {
+            values.chunks_exact_mut(2).for_each(|z| z.copy_from_slice(&[2.0, 0.0]));
+        } else if name.ends_with("delta_log") {
+            values.fill(-1.0);
+        }
+    };
+    let report = inspection(config(), 300, grow).report().unwrap();
+    assert_eq!((report.layers[0].growing, report.layers[0].half_life_steps), (4, None));
+    assert_eq!((report.peaks.argmax_95, report.peaks.long), (299.0, 1.0));
+    assert!(!report.past_end.allowed && report.past_end.why.contains("Re λ > 0"));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["peaks"]["argmax_95"], 299.0);
+    assert_eq!(json["causality"]["verdict"], "causal");
+    // Cut to its first 100 taps, the same model goes on for ever.
+    let cut = inspection(ModelConfig { kernel_len: 100, ..config() }, 300, grow).report().unwrap();
+    assert!(cut.past_end.allowed, "{:?}", cut.past_end);
+}
+
+#[test]
+fn pictures_are_xml_and_png_whatever_the_model() {
+    let models = [
+        (config(), 40),
+        (ModelConfig { bidirectional: true, variant: Variant::Exp, ..config() }, 2000),
+        (ModelConfig { layers: 1, h: 1, n: 1, delta: dss::Delta::Tied, ..config() }, 1),
+        (ModelConfig { mixer: MixerKind::S4, ..config() }, 300),
+        (ModelConfig { mixer: MixerKind::S4d, bidirectional: true, ..config() }, 30),
+        (ModelConfig { layers: 14, h: 2, lambda_init: dss::LambdaInit::Random, ..config() }, 9),
+    ];
+    for (config, len) in models {
+        let found = inspection(config, len, |_, _| ());
+        for scene in pictures(&found) {
+            well_formed(&scene.svg());
+            well_formed(&scene.inline_svg());
+            assert!(!scene.summary.is_empty() && !scene.inline_svg().contains("http"));
+            let png = scene.png();
+            let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+            let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+            let info = reader.next_frame(&mut pixels).unwrap();
+            assert_eq!(info.width, (2.0 * scene.width) as u32);
+            assert!(pixels.iter().any(|x| *x < 128) && pixels[0] == 255, "{}", scene.name);
+        }
+    }
+}
+
+#[test]
+fn silent_and_extreme_models_have_pictures_too() {
+    let silent = inspection(config(), 30, |name, x| {
+        if name.ends_with(".w") {
+            x.fill(0.0);
+        }
+    });
+    let extreme = inspection(config(), 30, |name, x| match name {
+        _ if name.ends_with("delta_log") => x[0] = 90.0,
+        _ if name.ends_with("lambda") => x[0] = -1e30,
+        _ => {}
+    });
+    for found in [silent, extreme] {
+        found.report().unwrap();
+        for scene in pictures(&found) {
+            well_formed(&scene.svg());
+            scene.png();
+        }
+    }
+}
+
+#[test]
+fn s4_and_s4d_have_numbers() {
+    for mixer in [MixerKind::S4, MixerKind::S4d] {
+        let report = inspection(ModelConfig { mixer, ..config() }, 40, |_, _| ()).report().unwrap();
+        let layer = &report.layers[0];
+        assert_eq!((layer.modes, layer.growing), (2, 0));
+        assert!((layer.lambda_re.median + 0.5).abs() < 1e-6 && layer.delta_im.is_none());
+        assert_eq!(layer.half_life_steps.is_some(), mixer == MixerKind::S4d);
+        assert!(report.past_end.allowed, "{:?}", report.past_end);
+        assert!(matches!(report.causality, Causality::Causal { .. }), "{:?}", report.causality);
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("dss-inspect-{name}-{}", std::process::id()));
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+#[test]
+fn exports_hold_kernels_and_parameters() {
+    let found = inspection(config(), 20, |_, _| ());
+    let dir = folder("export");
+    let files = export::export(&found, &dir, export::Format::Safetensors).unwrap();
+    let bytes = fs::read(&files[0]).unwrap();
+    let read = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(read.tensor("layers.1.kernel").unwrap().shape(), [1, 5, 20]);
+    assert_eq!(read.tensor("layers.0.eigenvalues").unwrap().shape(), [4, 2]);
+    assert_eq!(read.tensor("layers.0.mixer.w").unwrap().shape(), [1, 5, 4, 2]);
+    for format in [export::Format::Npy, export::Format::Csv] {
+        let files = export::export(&found, &dir, format).unwrap();
+        assert_eq!(files.len(), read.len());
+        assert!(files.iter().all(|f| f.is_file()));
+    }
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn damaged_checkpoints_are_errors() {
+    let dir = folder("damaged");
+    let path = dir.join("model.safetensors");
+    let device = Device::flex();
+    let refused = |part: &str| {
+        let error = Inspection::load(&path, &device).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    refused("No such file");
+    fs::write(&path, b"no checkpoint").unwrap();
+    refused("not a safetensors file");
+    let found = inspection(config(), 20, |_, _| ());
+    dss::save(&path, &found.model, &found.meta).unwrap();
+    assert!(Inspection::load(&path, &device).is_ok());
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+    refused("damaged");
+    // The file promises kernels that nobody can hold.
+    let text = String::from_utf8_lossy(&bytes[8..]).into_owned();
+    let long = text.find(r#"\"len\":20"#).unwrap();
+    let mut huge = bytes[..8 + long].to_vec();
+    huge.extend(br#"\"len\":20000000000000000"#);
+    huge.extend(&bytes[8 + long + r#"\"len\":20"#.len()..]);
+    let size = u64::from_le_bytes(bytes[..8].try_into().unwrap()) + 15;
+    huge[..8].copy_from_slice(&size.to_le_bytes());
+    fs::write(&path, &huge).unwrap();
+    refused("MB of memory");
+    fs::remove_dir_all(&dir).unwrap();
+}

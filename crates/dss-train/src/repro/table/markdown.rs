@@ -1,0 +1,53 @@
+//! `table.md`.
+
+use super::{Table, layout};
+
+pub(super) fn text(table: &Table) -> String {
+    let mut out = format!("# {}, budget {}\n\n", table.title, table.budget);
+    let head = layout::head(table);
+    out += &line(&head);
+    out += &rule(head.len(), 1);
+    for cells in layout::about(table) {
+        out += &line(&cells);
+    }
+    for row in layout::lines(table) {
+        out += &line(&row.cells);
+    }
+    out += &format!("\n{}\n", escape(layout::LEGEND));
+    for note in &table.notes {
+        out += &format!("\n{}\n", escape(note));
+    }
+    out += "\n## Runs\n\n";
+    out += &line(&layout::RUNS.map(str::to_owned));
+    out += &rule(layout::RUNS.len(), 2);
+    let runs = layout::runs(table);
+    for (cells, _) in &runs {
+        out += &line(cells);
+    }
+    for (cells, error) in &runs {
+        if let (Some(run), Some(error)) = (cells.last(), error) {
+            out += &format!("\n{} failed: {}\n", escape(run), escape(error));
+        }
+    }
+    out += "\n## With respect to the paper\n\n";
+    for (task, what) in layout::changes(table) {
+        out += &format!("- **{task}**: {}\n", escape(&what));
+    }
+    out
+}
+
+fn line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// The first `left` columns to the left, the others to the right.
+fn rule(columns: usize, left: usize) -> String {
+    let rules = (0..columns).map(|i| if i < left { "---" } else { "---:" });
+    format!("| {} |\n", rules.collect::<Vec<_>>().join(" | "))
+}
+
+/// Text that stays in its cell and is not markup.
+fn escape(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "\\|").replace('*', "\\*").replace('<', "&lt;")
+}
