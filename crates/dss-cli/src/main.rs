@@ -17,6 +17,7 @@ mod repro;
 mod runs;
 mod text;
 mod train;
+mod web;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::List) => config::list(),
         Command::Data(command) => data::run(command),
         Command::Repro(args) => repro::run(args),
+        Command::Web(args) => web::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

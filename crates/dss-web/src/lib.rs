@@ -14,3 +14,4 @@ mod sound;
 mod write;
 
 pub use engine::{Engine, Result};
+pub use picture::Axis;
