@@ -8,7 +8,8 @@ use common::random::Random;
 use common::values;
 use dss::checkpoint::{self, CheckpointMeta};
 use dss::config::{
-    Delta, InputKind, Io, LambdaInit, ModelConfig, NormKind, OutputKind, Pool, Variant,
+    Delta, Discretisation, InputKind, Io, LambdaInit, MixerKind, ModelConfig, NormKind, OutputKind,
+    Pool, Variant,
 };
 use dss::{Input, Mode, Model};
 use dss_infer as infer;
@@ -210,6 +211,29 @@ fn every_kind_of_model() {
 }
 
 #[test]
+fn s4_and_s4d() {
+    let outputs = [OutputKind::Sequence { outputs: 5 }, OutputKind::Position { outputs: 4 }];
+    let kinds = [
+        (MixerKind::S4, Discretisation::Zoh),
+        (MixerKind::S4d, Discretisation::Zoh),
+        (MixerKind::S4d, Discretisation::Bilinear),
+    ];
+    for (seed, (mixer, discretisation)) in (100..).zip(kinds) {
+        for output in outputs {
+            for bidirectional in [false, true] {
+                let prenorm = seed % 2 == 0;
+                let small =
+                    ModelConfig { layers: 2, h: 6, n: 8, prenorm, ..ModelConfig::default() };
+                let config =
+                    ModelConfig { mixer, discretisation, bidirectional, glu: true, ..small };
+                let input = InputKind::Values { channels: CHANNELS };
+                check(&config, &Io { input, output, len: L }, seed);
+            }
+        }
+    }
+}
+
+#[test]
 fn looking_ahead_cut_kernels_and_both() {
     let output = OutputKind::Sequence { outputs: 3 };
     let io = Io { input: InputKind::Values { channels: 1 }, output, len: L };
@@ -227,8 +251,12 @@ fn looking_ahead_cut_kernels_and_both() {
 fn another_rate() {
     let output = OutputKind::Position { outputs: 3 };
     let io = Io { input: InputKind::Values { channels: 1 }, output, len: 2 * L };
-    for variant in [Variant::Softmax, Variant::Exp, Variant::ExpNoScale] {
-        let config = ModelConfig { layers: 2, h: 6, n: 4, variant, ..ModelConfig::default() };
+    let dss = [Variant::Softmax, Variant::Exp, Variant::ExpNoScale];
+    let kinds = dss.map(|variant| (MixerKind::Dss, variant));
+    let others = [MixerKind::S4, MixerKind::S4d].map(|mixer| (mixer, Variant::Softmax));
+    for (mixer, variant) in kinds.into_iter().chain(others) {
+        let config =
+            ModelConfig { layers: 2, h: 6, n: 4, mixer, variant, ..ModelConfig::default() };
         let (burn, bytes) = model(&config, &io, 5);
         let burn = burn.at_rate(2.0).unwrap().cast(FloatDType::F64);
         let model = infer::Model::from_bytes(&bytes).unwrap().at_rate(2.0).unwrap();
@@ -239,4 +267,60 @@ fn another_rate() {
         model.block_step(&mut model.state().unwrap(), sequence.part(0, L), &mut got).unwrap();
         assert_near("rate", &got, &want, 2e-5);
     }
+}
+
+/// A spoken word, 16,000 samples: the answer at every one of them is that of the training-time forward, which a trained
+/// model of this kind gives for one prefix at a time; and the whole is the same by convolution, by steps and in blocks.
+#[test]
+fn sixteen_thousand_steps_of_speech() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../dss-infer/tests/data");
+    let (burn, meta) = checkpoint::load(data.join("words.safetensors"), &Device::flex()).unwrap();
+    let model = infer::Model::load(data.join("words.safetensors")).unwrap();
+    let wav = std::fs::read(data.join("word.wav")).unwrap();
+    let samples = wav[44..].chunks_exact(2).map(|x| i16::from_le_bytes([x[0], x[1]]));
+    let encoder: serde_json::Value = serde_json::from_str(&meta.extra["encoder"]).unwrap();
+    let number = |key: &str| encoder[key][0].as_f64().unwrap() as f32;
+    let (mean, divisor) = (number("mean"), number("divisor"));
+    let x: Vec<f32> = samples.map(|s| (f32::from(s) / 32768.0 - mean) / divisor).collect();
+    let (l, outputs) = (x.len(), model.outputs());
+    assert_eq!(l, 16000);
+
+    // The training-time forward: the activations at every position, their running mean, the head.
+    let device = Device::flex();
+    let input = Input::Values(Tensor::from_data(TensorData::new(x.clone(), [1, l, 1]), &device));
+    let (hidden, _) = burn.hidden(input, &[l], &burn.kernels(l), Mode::Eval);
+    let hidden = values(&hidden);
+    let h = hidden.len() / l;
+    let tensors: std::collections::HashMap<_, _> = burn.named_tensors().into_iter().collect();
+    let numbers = |name: &str| tensors[name].clone().convert::<f64>().to_vec::<f64>().unwrap();
+    let (weight, bias) = (numbers("head.weight"), numbers("head.bias"));
+    let mut sum = vec![0.0; h];
+    let mut want = Vec::new();
+    for (t, row) in hidden.chunks_exact(h).enumerate() {
+        sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        let mean: Vec<f64> = sum.iter().map(|x| x / (t + 1) as f64).collect();
+        let logit = |o: usize| {
+            let row = weight[o * h..][..h].iter().zip(&mean);
+            bias[o] + row.map(|(w, x)| w * x).sum::<f64>()
+        };
+        want.extend((0..outputs).map(logit));
+    }
+
+    let mut state = model.state().unwrap();
+    let mut steps = vec![0.0; l * outputs];
+    for (x, out) in x.chunks_exact(1).zip(steps.chunks_exact_mut(outputs)) {
+        model.step(&mut state, infer::Input::Values(x), out).unwrap();
+    }
+    assert_near("steps", &steps, &want, 1e-4);
+    let mut blocks = vec![0.0; l * outputs];
+    let mut state = model.state().unwrap();
+    for (x, out) in x.chunks(160).zip(blocks.chunks_mut(160 * outputs)) {
+        model.block_step(&mut state, infer::Input::Values(x), out).unwrap();
+    }
+    assert_eq!(blocks, steps);
+    let whole = model.forward(infer::Input::Values(&x)).unwrap();
+    assert_near("whole", &whole, &want[want.len() - outputs..], 1e-4);
+    let worst = steps.iter().zip(&want).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
+    let scale = want.iter().fold(0.0f64, |a, x| a.max(x.abs()));
+    println!("largest difference {:.1e} of the largest logit", worst / scale);
 }
