@@ -8,8 +8,10 @@ const Assets = (() => {
   /** @type {Map<string, string>} */
   const inlined = new Map();
 
-  /** Called by the scripts. @param {string} name @param {string} base64 */
-  window.dssAsset = (name, base64) => inlined.set(name, base64);
+  /** Called by the scripts. @type {any} */ (window).dssAsset = (
+    /** @type {string} */ name,
+    /** @type {string} */ base64,
+  ) => inlined.set(name, base64);
 
   /** @param {string} base64 @returns {ArrayBuffer} */
   function decoded(base64) {

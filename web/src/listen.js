@@ -242,7 +242,7 @@ const Listen = (() => {
     $("rate").replaceChildren(
       ...rates.map((rate) => {
         const factor = trained / rate;
-        const how = factor === 1 ? "as trained" : factor > 1 ? `Δ × ${factor}` : `Δ ÷ ${1 / factor}`;
+        const how = factor === 1 ? "trained" : factor > 1 ? `Δ × ${factor}` : `Δ ÷ ${1 / factor}`;
         return new Option(`${kilo(rate)}, ${how}`, String(rate), rate === trained, rate === trained);
       }),
     );

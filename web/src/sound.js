@@ -4,13 +4,11 @@
 const Sound = (() => {
   const MAX_FILE = 200e6;
 
-  /** Hands on what comes in, 128 samples at a time. It runs in the audio thread. */
-  const TAP = `registerProcessor("tap", class extends AudioWorkletProcessor {
-    process(inputs) {
-      if (inputs[0].length) this.port.postMessage(inputs[0][0].slice());
-      return true;
-    }
-  })`;
+  /** Where the script of the audio thread is. In a folder, only one within its own address may be loaded. */
+  async function tapAddress() {
+    if (location.protocol !== "file:") return "tap.js";
+    return `data:text/javascript,${encodeURIComponent(new TextDecoder().decode(await Assets.bytes("tap.js")))}`;
+  }
 
   /**
    * The samples of a sound file, as one channel at a rate.
@@ -61,29 +59,29 @@ const Sound = (() => {
       );
     }
     let context = new AudioContext({ sampleRate: rate });
-    let source;
-    try {
-      source = context.createMediaStreamSource(stream);
-    } catch {
-      await context.close();
-      context = new AudioContext();
-      source = context.createMediaStreamSource(stream);
-    }
-    const module = URL.createObjectURL(new Blob([TAP], { type: "text/javascript" }));
-    await context.audioWorklet.addModule(module);
-    URL.revokeObjectURL(module);
-    const tap = new AudioWorkletNode(context, "tap", { numberOfInputs: 1, numberOfOutputs: 0 });
-    tap.port.onmessage = ({ data }) => heard(data);
-    source.connect(tap);
-    await context.resume();
-    return {
-      rate: context.sampleRate,
-      stop: () => {
-        tap.port.onmessage = null;
-        for (const track of stream.getTracks()) track.stop();
-        context.close();
-      },
+    const stop = () => {
+      for (const track of stream.getTracks()) track.stop();
+      context.close();
     };
+    try {
+      let source;
+      try {
+        source = context.createMediaStreamSource(stream);
+      } catch {
+        context.close();
+        context = new AudioContext();
+        source = context.createMediaStreamSource(stream);
+      }
+      await context.audioWorklet.addModule(await tapAddress());
+      const tap = new AudioWorkletNode(context, "tap", { numberOfInputs: 1, numberOfOutputs: 0 });
+      tap.port.onmessage = ({ data }) => heard(data);
+      source.connect(tap);
+      await context.resume();
+    } catch (error) {
+      stop();
+      throw error;
+    }
+    return { rate: context.sampleRate, stop };
   }
 
   /**

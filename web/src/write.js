@@ -70,9 +70,12 @@ const Write = (() => {
         if (mine !== run) return;
         tokens += part.tokens;
         micros += part.micros;
+        const box = $("text-out");
+        const atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
         made.data += decoder.decode(part.bytes, { stream: true });
+        if (atEnd) box.scrollTop = box.scrollHeight;
         $("speed").textContent = `${Page.number((1e6 * tokens) / micros)} tokens/s`;
-        $("token-time").textContent = `${Page.number(micros / tokens)} µs per token`;
+        $("token-time").textContent = `${Page.number(micros / tokens)} µs`;
         $("written").textContent = `${tokens} of ${wanted.length}`;
         await Page.frame();
         if (mine !== run) return;
