@@ -51,8 +51,7 @@ pub fn named(path: &Path, error: dss_infer::Error) -> Failure {
 }
 
 fn write(from: &Path, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let same = |a: &Path, b: &Path| Some(a.canonicalize().ok()?) == b.canonicalize().ok();
-    if same(from, to) {
+    if to.canonicalize().is_ok_and(|to| from.canonicalize().is_ok_and(|from| from == to)) {
         let message = format!("{} is the file that is read", to.display());
         return Err(Failure::usage(message).hint("give --to another name"));
     }

@@ -69,7 +69,7 @@ impl Model {
         let kernels = kernels.collect::<Result<_>>()?;
         let zeros = || vec![0.0; l * h];
         let (x, u, v) = (zeros(), zeros(), zeros());
-        Ok(Plan { model: self, l, kernels, conv, x, u, v, scratch: Scratch::new(l) })
+        Ok(Plan { model: self, l, kernels, conv, x, u, v, scratch: Scratch::parallel(l) })
     }
 }
 

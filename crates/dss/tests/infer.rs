@@ -221,7 +221,7 @@ fn s4_and_s4d() {
     for (seed, (mixer, discretisation)) in (100..).zip(kinds) {
         for output in outputs {
             for bidirectional in [false, true] {
-                let prenorm = seed % 2 == 0;
+                let prenorm = seed.is_multiple_of(2);
                 let small =
                     ModelConfig { layers: 2, h: 6, n: 8, prenorm, ..ModelConfig::default() };
                 let config =

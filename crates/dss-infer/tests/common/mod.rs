@@ -128,7 +128,7 @@ impl Spec {
             let part = name.rsplit('.').next().unwrap();
             let mut number = |i: usize| match part {
                 "lambda" if i.is_multiple_of(2) => {
-                    let growing = self.growing && i % 6 == 0;
+                    let growing = self.growing && i.is_multiple_of(6);
                     if growing { 0.2 * uniform() } else { -0.5 - 0.1 * uniform() }
                 }
                 "lambda" => 3.0 * (i / 2) as f32,

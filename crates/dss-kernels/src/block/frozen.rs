@@ -255,10 +255,18 @@ struct Buffers<T: Real> {
 }
 
 impl<T: Real> Scratch<T> {
-    /// For calls of up to `rows` rows; of more, too, but then rows go through in portions of this size.
+    /// For calls of up to `rows` rows on the calling thread; of more, too, but then rows go through in portions.
     pub fn new(rows: usize) -> Self {
+        Self::with_workers(rows, 1)
+    }
+
+    /// The same on every core: for calls of many rows.
+    pub fn parallel(rows: usize) -> Self {
+        Self::with_workers(rows, par::workers())
+    }
+
+    fn with_workers(rows: usize, workers: usize) -> Self {
         let rows = rows.clamp(1, CHUNK);
-        let workers = if rows == CHUNK { par::workers() } else { 1 };
         let buffers = || Buffers {
             g: Lines::new(0),
             z: Lines::new(0),
