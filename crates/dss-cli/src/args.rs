@@ -57,6 +57,8 @@ pub enum Command {
     Data(DataCommand),
     /// Run the paper's tables again, at a budget of your choice
     Repro(ReproArgs),
+    /// Serve the page that runs models in a browser
+    Web(WebArgs),
     /// Measure the speed of this machine
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -289,6 +291,28 @@ pub enum Export {
     Safetensors,
     /// One table per tensor
     Csv,
+}
+
+/// `dss web`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  web/build                      build the page into web/dist, once
+  dss web                        serve it to this machine, and open it
+  dss web --port 9000 --no-open
+  dss web --dir ~/page           a page that lies elsewhere
+
+The address is printed to standard output. Nothing but the files of the folder is served, to this machine only.")]
+pub struct WebArgs {
+    /// The port to listen on; 0 takes any that is free
+    #[arg(long, value_name = "N", default_value_t = 8080)]
+    pub port: u16,
+    /// The folder of the page [default: web/dist here, above, or above this program]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Do not open a browser
+    #[arg(long)]
+    pub no_open: bool,
 }
 
 /// `dss stream`

@@ -21,6 +21,7 @@ mod runs;
 mod stream;
 mod text;
 mod train;
+mod web;
 
 use std::process::ExitCode;
 
@@ -51,6 +52,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(ConfigCommand::List) => config::list(),
         Command::Data(command) => data::run(command),
         Command::Repro(args) => repro::run(args),
+        Command::Web(args) => web::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
         Command::Bench(args::BenchCommand::Step(args)) => bench_step::run(args),
         Command::Completions { shell } => {

@@ -192,6 +192,10 @@ real!(f64, f64s, 8, f64::MAX);
 
 /// Runs `op` with the widest instruction set of this machine, or the one that `DSS_SIMD` names.
 pub(crate) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    // A WebAssembly module loads only where all its instructions are known: without simd128 it has to have none of them.
+    if cfg!(all(target_arch = "wasm32", not(target_feature = "simd128"))) {
+        return Simd::vectorize(pulp::Scalar128b, op);
+    }
     match arch() {
         // pulp's own fallback has one lane; four keep the loops vectorisable by the compiler.
         pulp::Arch::Scalar => Simd::vectorize(pulp::Scalar128b, op),
