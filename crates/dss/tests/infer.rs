@@ -218,7 +218,7 @@ fn s4_and_s4d() {
         (MixerKind::S4d, Discretisation::Zoh),
         (MixerKind::S4d, Discretisation::Bilinear),
     ];
-    for (seed, (mixer, discretisation)) in (100..).zip(kinds) {
+    for (seed, (mixer, discretisation)) in (100_u64..).zip(kinds) {
         for output in outputs {
             for bidirectional in [false, true] {
                 let prenorm = seed.is_multiple_of(2);
