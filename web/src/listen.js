@@ -4,8 +4,8 @@
 const Listen = (() => {
   /** Seconds of the microphone that are shown. */
   const SHOWN = 5;
-  /** Looks at the same sound from different beginnings. */
-  const LOOKS = 4;
+  /** Microseconds per sample of one stream. */
+  let cost = 0;
 
   const $ = Page.element;
   /** @type {Description} */
@@ -72,11 +72,12 @@ const Listen = (() => {
 
   const blockOf = (/** @type {Description} */ { rate }) => Math.max(1, Math.round(rate / 100));
 
-  /** Begins to listen, as the settings say. */
+  /** Begins to listen, as the settings say: with as many looks at the same sound as this machine has time for. */
   async function begin() {
-    const hop = Math.max(1, Math.floor(model.len / LOOKS));
+    const looks = [4, 2].find((count) => count * cost * model.rate < 0.7e6) ?? 1;
+    const hop = Math.max(1, Math.floor(model.len / looks));
     const everything = $("window").value === "all";
-    await Engine.listen(everything ? 0 : LOOKS * hop, everything ? 0 : hop);
+    await Engine.listen(everything ? 0 : looks * hop, everything ? 0 : hop);
   }
 
   /** The model for another rate. @param {number} rate */
@@ -89,13 +90,14 @@ const Listen = (() => {
   async function measure() {
     const block = blockOf(model);
     const { step, blockStep } = await Engine.measure(block, Math.min(model.maxLen ?? Infinity, 1 << 20));
+    cost = blockStep;
     $("step").textContent = `${Page.number(step)} µs`;
+    $("block").textContent = `${Page.number(blockStep)} µs`;
     showSpeed(blockStep);
   }
 
-  /** @param {number} micros per sample */
+  /** @param {number} micros per sample, of all looks together */
   function showSpeed(micros) {
-    $("block").textContent = `${Page.number(micros)} µs`;
     $("factor").textContent = `${Page.number(1e6 / (micros * model.rate))} ×`;
   }
 
