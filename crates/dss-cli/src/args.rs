@@ -297,12 +297,11 @@ pub enum Export {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  web/build                      build the page into web/dist, once
-  dss web                        serve it to this machine, and open it
+  dss web                        serve the page of web/dist to this machine, and open it
   dss web --port 9000 --no-open
   dss web --dir ~/page           a page that lies elsewhere
 
-The address is printed to standard output. Nothing but the files of the folder is served, to this machine only.")]
+The script web/build makes web/dist. The address is printed to standard output. Nothing but the files of the folder is served, to this machine only.")]
 pub struct WebArgs {
     /// The port to listen on; 0 takes any that is free
     #[arg(long, value_name = "N", default_value_t = 8080)]
