@@ -76,7 +76,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The kernels of a layer as a picture: see [`picture`].
+    /// The kernels of a layer as a picture.
     pub fn kernels(&self, layer: usize, columns: usize, axis: Axis) -> Result<Vec<f32>> {
         picture(&self.model, layer, columns, axis)
     }

@@ -1,7 +1,7 @@
 //! What a trained model has learned (§4.3 of the paper): its modes, its time scales, its kernels, as numbers, pictures
 //! and files.
 //!
-//! [`Inspection::load`] reads a checkpoint; [`Inspection::report`] has the numbers, [`pictures`] the pictures, and
+//! [`Inspection::load`] reads a checkpoint; [`Inspection::report`] has the numbers, [`mod@pictures`] the pictures, and
 //! [`export`] writes kernels and parameters for a notebook.
 
 pub mod bank;
