@@ -119,6 +119,36 @@ fn a_resumed_run_sees_the_same_windows() {
 }
 
 #[test]
+fn streams_carry_their_past_and_resume() {
+    let temp = TempDir::new("lm-carry");
+    let text = temp.join("a.txt");
+    write_text(&text);
+    let mut config = small(&text, "4");
+    config.train.carry = true;
+    config.model.variant = dss::Variant::Exp;
+    let (whole, stopped) = (temp.join("whole"), temp.join("stopped"));
+    let summary = run(&config, &whole, false).unwrap();
+    assert!(summary.test.unwrap().loss < 0.9);
+    let stop = AtomicBool::new(false);
+    // In the middle of an epoch: the past is in the saved state.
+    let at = summary.steps / 4 + 3;
+    run_watched(&config, &stopped, false, &mut StopAt(at, &stop), &stop).unwrap();
+    let carried = std::fs::read(stopped.join("last/carry.safetensors")).unwrap();
+    run(&config, &stopped, true).unwrap();
+    assert_same(&remains(&whole), &remains(&stopped), "stopped in the second epoch");
+    assert!(!carried.is_empty());
+
+    let wrong = |sets: &[(&str, &str)]| {
+        let sets: Vec<_> = sets.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Config::resolve("lm", None, &[], &sets).unwrap_err().to_string()
+    };
+    let error = wrong(&[("train.carry", "true"), ("model.variant", "softmax")]);
+    assert!(error.contains("train.carry") && error.contains("variant"), "{error}");
+    let error = wrong(&[("carry", "true"), ("variant", "exp"), ("accumulate", "2")]);
+    assert!(error.contains("accumulate"), "{error}");
+}
+
+#[test]
 fn a_language_model_must_not_look_ahead() {
     let sets = [("model.bidirectional".to_owned(), "true".to_owned())];
     let error = Config::resolve("lm", None, &[], &sets).unwrap_err().to_string();

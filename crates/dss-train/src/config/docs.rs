@@ -60,6 +60,10 @@ pub const TRAIN: [KeyDoc; 21] = [
     ("eval_every", "optimiser steps between evaluations; 0: one per epoch"),
     ("delta_log_bound", "bound on |Δ_log|; 0: none"),
     (
+        "carry",
+        "lm: batch streams through the text, the layers' states carried from step to step (variant exp)",
+    ),
+    (
         "checkpoint_seconds",
         "seconds between saved states; evaluations and ends of epochs save too; 0: only they do",
     ),
