@@ -38,7 +38,7 @@ pub const MODEL: [KeyDoc; 20] = [
 ];
 
 /// The keys of `[train]`.
-pub const TRAIN: [KeyDoc; 21] = [
+pub const TRAIN: [KeyDoc; 22] = [
     ("batch", "sequences per micro-batch"),
     ("accumulate", "micro-batches per optimiser step"),
     ("epochs", "passes over the training set"),
