@@ -6,7 +6,8 @@ use common::Folder;
 use serde_json::Value;
 
 fn trained(folder: &Folder, more: &[&str]) {
-    let sets = "task.train=40 task.val=20 task.test=20 length=40 layers=2 h=6 n=4 batch=20 epochs=1";
+    let sets =
+        "task.train=40 task.val=20 task.test=20 length=40 layers=2 h=6 n=4 batch=20 epochs=1";
     let mut args = vec!["train", "adding", "--threads", "1", "--quiet", "--out", "run"];
     sets.split(' ').for_each(|set| args.extend(["--set", set]));
     args.extend(more);
@@ -18,7 +19,13 @@ fn a_run_gives_tables_pictures_and_a_report() {
     let folder = Folder::new();
     trained(&folder, &[]);
     let ran = folder.run(&["inspect", "run"]).ok();
-    for part in ["DSS softmax, 2 layers of H = 6", "half-life", "95th percentile", "causal", "beyond L = 40"] {
+    for part in [
+        "DSS softmax, 2 layers of H = 6",
+        "half-life",
+        "95th percentile",
+        "causal",
+        "beyond L = 40",
+    ] {
         assert!(ran.out.contains(part), "no {part} in {ran:#?}");
     }
     for name in ["kernels", "lambda", "lambda-re", "delta-log", "gallery"] {
@@ -49,7 +56,9 @@ fn a_checkpoint_alone_writes_where_it_is_told() {
     assert!(folder.path("a/layers.1.kernel.npy").is_file());
     assert!(!folder.path("a/kernels.svg").exists());
     folder.run(&["inspect", checkpoint, "--export", "safetensors", "--out", "b"]).ok();
-    assert!(folder.path("b/inspect.safetensors").is_file() && folder.path("b/kernels.png").is_file());
+    assert!(
+        folder.path("b/inspect.safetensors").is_file() && folder.path("b/kernels.png").is_file()
+    );
 }
 
 #[test]

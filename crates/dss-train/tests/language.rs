@@ -33,16 +33,21 @@ fn small(text: &Path, epochs: &str) -> Config {
         "lm",
         &[
             ("task.path", text.to_str().unwrap()),
-            ("task.len", "64"),
+            ("task.len", "32"),
             ("task.val", "0.1"),
             ("task.test", "0.1"),
             ("model.layers", "2"),
             ("model.h", "16"),
             ("model.n", "8"),
+            ("model.delta_min", "0.1"),
+            ("model.delta_max", "1"),
             ("model.dropout", "0"),
             ("train.batch", "8"),
             ("train.epochs", epochs),
-            ("train.lr", "0.01"),
+            ("train.lr", "0.02"),
+            ("train.lr_w", "0.01"),
+            ("train.lr_lambda", "0.01"),
+            ("train.lr_delta", "0.01"),
             ("train.warmup_steps", "0"),
         ],
     )
@@ -53,7 +58,7 @@ fn the_lowest_cross_entropy_is_the_best() {
     let temp = TempDir::new("lm");
     let (text, out) = (temp.join("a.txt"), temp.join("run"));
     write_text(&text);
-    let config = small(&text, "6");
+    let config = small(&text, "12");
     let summary = run(&config, &out, false).unwrap();
     let test = summary.test.unwrap();
     // Of four letters two are free, `x` and the repetition are certain.
@@ -123,7 +128,7 @@ fn streams_carry_their_past_and_resume() {
     let temp = TempDir::new("lm-carry");
     let text = temp.join("a.txt");
     write_text(&text);
-    let mut config = small(&text, "4");
+    let mut config = small(&text, "8");
     config.train.carry = true;
     config.model.variant = dss::Variant::Exp;
     let (whole, stopped) = (temp.join("whole"), temp.join("stopped"));
@@ -131,7 +136,7 @@ fn streams_carry_their_past_and_resume() {
     assert!(summary.test.unwrap().loss < 0.9);
     let stop = AtomicBool::new(false);
     // In the middle of an epoch: the past is in the saved state.
-    let at = summary.steps / 4 + 3;
+    let at = summary.steps / 8 + 3;
     run_watched(&config, &stopped, false, &mut StopAt(at, &stop), &stop).unwrap();
     let carried = std::fs::read(stopped.join("last/carry.safetensors")).unwrap();
     run(&config, &stopped, true).unwrap();
