@@ -13,6 +13,7 @@ import time
 
 import models
 import ops
+import steps
 from harness import (
     EXIT_FAILED, EXIT_INTERRUPTED, EXIT_SETUP, HERE, PYTHON, ROOT, Setup, install, metadata,
     require, say,
@@ -34,6 +35,8 @@ def parse(argv):
                                      description="Compare DSS with PyTorch and JAX on the CPU.")
     parser.add_argument("--model", action="store_true",
                         help="whole training steps of a model instead of single operations")
+    parser.add_argument("--step", action="store_true",
+                        help="one step of a stream at a time instead of whole sequences")
     parser.add_argument("--quick", action="store_true",
                         help="about five minutes: fewer repeats and variants, no length above 64k")
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON; - for stdout")
@@ -47,6 +50,8 @@ def parse(argv):
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     options = parser.parse_args(argv)
     options.bench = models if options.model else ops
+    if options.step and (options.model or options.cases or options.check):
+        parser.error("--step goes with --quick, --compile and --json only")
     if options.model and options.compile:
         parser.error("--compile is for the single operations only, not for --model")
     options.names = options.bench.names(options.quick)
@@ -117,7 +122,7 @@ def main():
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     try:
-        return run(options)
+        return steps.run(options) if options.step else run(options)
     except Setup as problem:
         say(f"peers: {problem}")
         return EXIT_SETUP

@@ -94,6 +94,12 @@ impl From<dss::Error> for Failure {
     }
 }
 
+impl From<dss_infer::Error> for Failure {
+    fn from(error: dss_infer::Error) -> Self {
+        Self::failed(error)
+    }
+}
+
 /// What to do, for errors whose own message does not say it.
 fn hint(error: &Error) -> Option<&'static str> {
     match error {

@@ -3,11 +3,14 @@
 mod allocator;
 mod args;
 mod bench;
+mod bench_step;
 mod config;
 mod data;
 mod device;
 mod eval;
+mod export;
 mod failure;
+mod generate;
 mod inspect;
 mod interrupt;
 mod output;
@@ -15,8 +18,10 @@ mod predict;
 mod progress;
 mod repro;
 mod runs;
+mod stream;
 mod text;
 mod train;
+mod web;
 
 use std::process::ExitCode;
 
@@ -38,12 +43,18 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Stream(args) => stream::run(args),
+        Command::Generate(args) => generate::run(args),
+        Command::Export(args) => export::export(args),
+        Command::Import(args) => export::import(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Config(ConfigCommand::Show(args)) => config::show(args),
         Command::Config(ConfigCommand::List) => config::list(),
         Command::Data(command) => data::run(command),
         Command::Repro(args) => repro::run(args),
+        Command::Web(args) => web::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
+        Command::Bench(args::BenchCommand::Step(args)) => bench_step::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "dss", &mut script);

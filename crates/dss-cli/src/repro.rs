@@ -1,5 +1,6 @@
 //! `dss repro`
 
+use std::collections::BTreeMap;
 use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,11 +81,18 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
         plural(cells.len() as u64, "run"),
         text::shell(grid.root())
     );
+    let estimate = match grid.budget() {
+        Budget::Full => grid.estimate(&cells, options)?,
+        Budget::Seconds(_) | Budget::Steps(_) => BTreeMap::new(),
+    };
     for task in grid.tasks() {
+        let about = estimate.get(task).map(|one| format!("about {} for each run", days(*one)));
         let what = match (grid.skipped(task), grid.plan(task)) {
             (Some(why), _) => format!("left out: {why}"),
             (None, Some(plan)) => {
-                format!("preset {}; {}", plan.preset, plan.settings.join(" "))
+                let preset = std::iter::once(format!("preset {}", plan.preset));
+                let settings = (!plan.settings.is_empty()).then(|| plan.settings.join(" "));
+                preset.chain(settings).chain(about).collect::<Vec<_>>().join("; ")
             }
             (None, None) => "preset laptop; its steps are measured when it begins".to_owned(),
         };
@@ -106,13 +114,13 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
             t.seed,
         );
     }
-    let left = match (grid.left(&cells), grid.budget()) {
-        (Some(left), _) => format!("about {}", duration(left)),
-        (None, Budget::Full) => match grid.estimate(&cells, options)? {
-            Some(left) => format!("about {}, evaluations not counted", days(left)),
-            None => "unknown before the first run of each task".to_owned(),
-        },
-        (None, _) => "unknown before the first run of each task".to_owned(),
+    let open = cells.iter().filter(|cell| grid.skipped(&cell.task).is_none());
+    let open = open.filter(|cell| !matches!(grid.state(cell), State::Done(_)));
+    let estimated: Option<f64> = open.map(|cell| estimate.get(&cell.task)).sum();
+    let left = match (grid.left(&cells), estimated) {
+        (Some(left), _) => format!("about {}", days(left)),
+        (None, Some(left)) => format!("about {}, evaluations not counted", days(left)),
+        (None, None) => "unknown before the first run of each task".to_owned(),
     };
     out += &format!("\ntime left: {left}\n");
     Ok(out)

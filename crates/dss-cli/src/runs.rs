@@ -54,6 +54,19 @@ pub fn best(dir: &Path) -> Result<PathBuf, Failure> {
         .hint("let the training go on: dss train TASK --resume --out DIR"))
 }
 
+/// The model file that a run directory or a file name means.
+pub fn model_file(path: &Path) -> Result<PathBuf, Failure> {
+    if path.is_dir() {
+        existing(path)?;
+        return best(path);
+    }
+    if path.is_file() {
+        return Ok(path.to_owned());
+    }
+    let message = format!("{} is neither a run directory nor a file", path.display());
+    Err(Failure::usage(message).hint("name a directory that `dss train` made, or an exported file"))
+}
+
 fn modified(path: &Path) -> SystemTime {
     fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }

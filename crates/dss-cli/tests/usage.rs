@@ -25,6 +25,7 @@ fn every_command_explains_itself() {
         "bench",
         "bench train",
         "repro",
+        "web",
         "completions",
     ] {
         let mut args: Vec<&str> = command.split(' ').collect();

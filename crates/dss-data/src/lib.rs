@@ -33,6 +33,7 @@ pub mod config;
 pub mod delay;
 mod encoder;
 mod error;
+pub mod feed;
 #[cfg(feature = "download")]
 pub mod fetch;
 pub mod files;

@@ -158,6 +158,17 @@ fn step(bencher: Bencher, streams: usize) {
     bencher.bench_local(|| model.step_batch(&mut states, black_box(&u), &mut y).unwrap());
 }
 
+/// 160 steps of one stream of one layer of H = 128, N = 64.
+#[divan::bench]
+fn run_160(bencher: Bencher) {
+    let layer = Layer::new(128, 64, 16384);
+    let model = Recurrence::new(layer.config, &layer.params()).unwrap();
+    let mut state = model.state();
+    let u = normal(160 * 128);
+    let mut y = vec![0.0; u.len()];
+    bencher.bench_local(|| model.run(&mut state, black_box(&u), &mut y).unwrap());
+}
+
 /// A chunk of 1024 steps of one layer of H = 128, N = 64.
 #[divan::bench]
 fn scan_forward(bencher: Bencher) {

@@ -12,6 +12,7 @@
 //! | chunked scan | [`Scan`] | sequences of any length in bounded memory, forward and backward |
 //!
 //! [`block::Block`] is the convolution together with all that surrounds it in a network: norm, GELU, projection, residual.
+//! [`frozen`] is what surrounds it alone, for a trained network that runs by whichever of the three forms.
 //!
 //! ```
 //! use dss_kernels::kernel::{Kernel, KernelConfig, Params, Variant};
@@ -102,7 +103,7 @@ pub mod s4d;
 mod scan;
 pub mod ssm_softmax;
 
-pub use block::Block;
+pub use block::{Block, frozen};
 pub use complex::C64;
 pub use conv::Conv;
 pub use error::{Error, Result};

@@ -60,6 +60,26 @@ impl<T: Real> Lines<T> {
     }
 }
 
+impl<T: Real> Clone for Lines<T> {
+    fn clone(&self) -> Self {
+        let mut new = Self::new(self.len / T::LINE);
+        new.copy_from_slice(self);
+        new
+    }
+}
+
+impl<T: Real> PartialEq for Lines<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl<T: Real> std::fmt::Debug for Lines<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_slice().fmt(f)
+    }
+}
+
 impl<T: Real> Deref for Lines<T> {
     type Target = [T];
 

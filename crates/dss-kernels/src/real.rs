@@ -34,9 +34,12 @@ pub trait Real:
     const ZERO: Self;
     /// The largest finite value.
     const MAX: f64;
-    /// Whether a recurrence has to keep its step as the sum of two numbers (see `recurrence.rs`).
+    /// Whether a recurrence has to keep its step as the sum of two numbers (see `recurrence/mod.rs`).
     #[doc(hidden)]
     const SPLIT: bool;
+    /// A state's values below this are set to zero: products with them would be denormal numbers, which are slow.
+    #[doc(hidden)]
+    const TINY: Self;
     /// One SIMD register.
     #[doc(hidden)]
     type V<S: Simd>: Copy;
@@ -97,6 +100,7 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const MAX: f64 = $max;
             const SPLIT: bool = size_of::<$t>() == 4;
+            const TINY: Self = $t::MIN_POSITIVE / ($t::EPSILON * $t::EPSILON);
             type V<S: Simd> = S::$v;
 
             #[inline(always)]
@@ -188,6 +192,10 @@ real!(f64, f64s, 8, f64::MAX);
 
 /// Runs `op` with the widest instruction set of this machine, or the one that `DSS_SIMD` names.
 pub(crate) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    // A WebAssembly module loads only where all its instructions are known: without simd128 it has to have none of them.
+    if cfg!(all(target_arch = "wasm32", not(target_feature = "simd128"))) {
+        return Simd::vectorize(pulp::Scalar128b, op);
+    }
     match arch() {
         // pulp's own fallback has one lane; four keep the loops vectorisable by the compiler.
         pulp::Arch::Scalar => Simd::vectorize(pulp::Scalar128b, op),

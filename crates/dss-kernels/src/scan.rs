@@ -1,6 +1,6 @@
 //! The chunked scan: a sequence of any length in chunks, convolution inside a chunk, the state across chunks.
 //!
-//! With T steps in a chunk that begins at position k₀, and X the state (s of `recurrence.rs`) before it:
+//! With T steps in a chunk that begins at position k₀, and X the state (s of `recurrence/mod.rs`) before it:
 //!
 //! y_t = Σ_{j ≤ t} K_j u_{t−j} + Re Σ_n c_n e^{ζ_n E} X_n · e^{ζ_n i(t)}
 //! X' = e^{ζD} X + e^{ζI} Σ_t e^{ζ i'(t)} u_t

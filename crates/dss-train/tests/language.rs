@@ -58,7 +58,7 @@ fn the_lowest_cross_entropy_is_the_best() {
     let temp = TempDir::new("lm");
     let (text, out) = (temp.join("a.txt"), temp.join("run"));
     write_text(&text);
-    let config = small(&text, "12");
+    let config = small(&text, "20");
     let summary = run(&config, &out, false).unwrap();
     let test = summary.test.unwrap();
     // Of four letters two are free, `x` and the repetition are certain.

@@ -1,4 +1,5 @@
 //! Runs the binary in a folder of its own.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -39,7 +39,12 @@ pub struct Audio {
 
 /// Reads a WAV or FLAC file; which one it is, its first bytes say.
 pub fn read(path: &Path) -> Result<Audio> {
-    decode(&io::read(path)?, SAMPLES).map_err(|what| Error::content(path, what))
+    from_bytes(&io::read(path)?).map_err(|what| Error::content(path, what))
+}
+
+/// Decodes the bytes of a WAV or FLAC file; `Err` says what is wrong with them.
+pub fn from_bytes(bytes: &[u8]) -> std::result::Result<Audio, String> {
+    decode(bytes, SAMPLES)
 }
 
 /// Decodes a WAV or FLAC file of at most `most` samples; `Err` says what is wrong with it.

@@ -28,8 +28,8 @@ impl Moments {
         let windows = count as f64;
         mean.iter_mut().for_each(|m| *m /= windows);
         let mut second = vec![0.0; input * width];
-        for j in 0..width {
-            second[j] = (0..count).map(|s| x(s) * x(s + j)).sum();
+        for (j, first_row) in second[..width].iter_mut().enumerate() {
+            *first_row = (0..count).map(|s| x(s) * x(s + j)).sum();
         }
         for i in 1..input {
             for j in i..width {

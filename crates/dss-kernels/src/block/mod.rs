@@ -10,6 +10,7 @@
 mod backward;
 mod buffers;
 mod forward;
+pub mod frozen;
 mod moments;
 mod norm;
 mod norm_alone;

@@ -269,6 +269,81 @@ simd! {
 }
 
 simd! {
+    /// As LayerNorm, with one gain and one offset for all channels and no ε: γ·(x − mean + β)/√var.
+    fn layer_scalar_norm<T>(x: &'a [T], h: usize, gamma: T, beta: T, y: &'a mut [T]) |_| {
+        let share = T::rounded(1.0 / h as f64);
+        for (x, y) in x.chunks_exact(h).zip(y.chunks_exact_mut(h)) {
+            let mean = lane_sum([x, x, x], |x, _, _| x) * share;
+            let var = lane_sum([x, x, x], |x, _, _| (x - mean) * (x - mean)) * share;
+            let r = gamma * T::rounded(1.0 / var.to_f64().sqrt());
+            for (&x, y) in x.iter().zip(y.iter_mut()) {
+                *y = (x - mean + beta) * r;
+            }
+        }
+    }
+}
+
+simd! {
+    /// y = scale·x + shift per channel. x, y: `[rows, H]`.
+    fn affine<T>(x: &'a [T], scale: &'a [T], shift: &'a [T], y: &'a mut [T]) |_| {
+        let h = scale.len();
+        for (x, y) in x.chunks_exact(h).zip(y.chunks_exact_mut(h)) {
+            for (((&x, y), &scale), &shift) in x.iter().zip(y.iter_mut()).zip(scale).zip(shift) {
+                *y = x * scale + shift;
+            }
+        }
+    }
+}
+
+simd! {
+    /// y = skip·x + (z + offset) per channel. x, y: `[rows, H]`; z: `[rows, width]`.
+    fn scaled_residual<T>(
+        z: &'a [T], width: usize, skip: &'a [T], offset: &'a [T], x: &'a [T], y: &'a mut [T],
+    ) |_| {
+        let h = skip.len();
+        for ((z, x), y) in z.chunks_exact(width).zip(x.chunks_exact(h)).zip(y.chunks_exact_mut(h)) {
+            let channels = skip.iter().zip(offset);
+            for (((&z, &x), y), (&skip, &offset)) in z.iter().zip(x).zip(y.iter_mut()).zip(channels) {
+                *y = skip * x + (z + offset);
+            }
+        }
+    }
+}
+
+simd! {
+    /// y = z + bias. y: `[rows, O]`; z: `[rows, width]`.
+    fn add_bias<T>(z: &'a [T], width: usize, bias: &'a [T], y: &'a mut [T]) |_| {
+        for (z, y) in z.chunks_exact(width).zip(y.chunks_exact_mut(bias.len())) {
+            for ((&z, y), &bias) in z.iter().zip(y.iter_mut()).zip(bias) {
+                *y = z + bias;
+            }
+        }
+    }
+}
+
+simd! {
+    /// g = GELU(v + D·u). v, u: `[rows, H]`; g: `[rows, width]`.
+    fn gelu_with_skip<T>(v: &'a [T], u: &'a [T], d: &'a [T], g: &'a mut [T], width: usize) |fuse| {
+        let h = d.len();
+        for ((v, u), g) in v.chunks_exact(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width)) {
+            for (((&v, &u), &d), g) in v.iter().zip(u).zip(d).zip(g.iter_mut()) {
+                let v = v + d * u;
+                *g = v * v.normal(fuse).0;
+            }
+        }
+    }
+}
+
+simd! {
+    /// x = GELU(x).
+    fn gelu_in_place<T>(x: &'a mut [T]) |fuse| {
+        for x in x.iter_mut() {
+            *x = *x * x.normal(fuse).0;
+        }
+    }
+}
+
+simd! {
     /// LayerNorm's backward: dx = its gradient; sum += Σ dy (that of β), product += Σ dy·x̂ (that of γ).
     fn layer_norm_backward<T>(
         dy: &'a [T], x: &'a [T], gamma: &'a [T], mean: &'a [T], rstd: &'a [T],

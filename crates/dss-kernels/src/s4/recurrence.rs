@@ -14,11 +14,15 @@ use super::modes::Shared;
 use super::params::{KernelConfig, Params, delta};
 use crate::complex::C64;
 use crate::error::{Error, Result, check_finite, check_len};
+use crate::lines::Lines;
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
 
 /// Parts of a feature's table before those of C: ā, q, r and B̄, real and imaginary.
 const PARTS: usize = 8;
+
+/// Steps between two looks for values that have decayed to nothing.
+const SETTLE: usize = 32;
 
 /// A layer's kernels as a recurrence: constant time and memory per step, for sequences of any length.
 pub struct Recurrence {
@@ -26,7 +30,7 @@ pub struct Recurrence {
     /// N/2 padded to whole cache lines.
     width: usize,
     /// `[H, 8 + 2C, width]`: ā, q, 2r, B̄ and 2C.
-    table: Vec<f64>,
+    table: Lines<f64>,
 }
 
 /// The state of one stream: everything that the past matters for.
@@ -34,7 +38,7 @@ pub struct Recurrence {
 pub struct State {
     position: usize,
     /// `[H, 2, width]`: x.
-    x: Vec<f64>,
+    x: Lines<f64>,
     /// `[H]`: r·x.
     r: Vec<f64>,
 }
@@ -43,6 +47,22 @@ impl State {
     /// Steps taken since the state was new.
     pub fn position(&self) -> usize {
         self.position
+    }
+
+    /// As before the first step.
+    pub fn reset(&mut self) {
+        self.position = 0;
+        self.x.fill(0.0);
+        self.r.fill(0.0);
+    }
+
+    /// Takes values that have decayed to nothing for zero, every so many steps.
+    fn settle(&mut self) {
+        if self.position.is_multiple_of(SETTLE) {
+            for x in self.x.iter_mut().chain(&mut self.r) {
+                *x = if x.abs() < f64::TINY { 0.0 } else { *x };
+            }
+        }
     }
 }
 
@@ -58,7 +78,7 @@ impl Recurrence {
         let mut shared = Shared::with_capacity(pairs);
         shared.set(params);
         let width = pairs.next_multiple_of(f64::LINE);
-        let mut table = vec![0.0; features * (PARTS + 2 * channels) * width];
+        let mut table = Lines::new(features * (PARTS + 2 * channels) * width / f64::LINE);
         for (h, table) in table.chunks_exact_mut((PARTS + 2 * channels) * width).enumerate() {
             let Discrete { a, q, r, b } = Discrete::new(&shared, delta(params.delta_log[h]));
             let mut parts = table.chunks_exact_mut(width);
@@ -89,7 +109,7 @@ impl Recurrence {
     /// The state before the first step.
     pub fn state(&self) -> State {
         let h = self.config.h;
-        State { position: 0, x: vec![0.0; h * 2 * self.width], r: vec![0.0; h] }
+        State { position: 0, x: Lines::new(h * 2 * self.width / f64::LINE), r: vec![0.0; h] }
     }
 
     /// x: `[H, N/2]` after the steps taken so far.
@@ -113,11 +133,12 @@ impl Recurrence {
         let mut state = State { position, ..self.state() };
         for (h, x) in x.chunks_exact(pairs).enumerate() {
             let (re, im) = state.x[h * 2 * self.width..][..2 * self.width].split_at_mut(self.width);
-            let r = &self.table[(h * self.parts() + 4) * self.width..][..2 * self.width];
             for (i, x) in x.iter().enumerate() {
                 (re[i], im[i]) = (x.re, x.im);
-                state.r[h] += r[i] * x.re - r[self.width + i] * x.im;
             }
+            let r = &self.table[(h * self.parts() + 4) * self.width..][..2 * self.width];
+            let x = &state.x[h * 2 * self.width..][..2 * self.width];
+            state.r[h] = dispatch(Through { r, x });
         }
         Ok(state)
     }
@@ -129,13 +150,26 @@ impl Recurrence {
 
     /// One step of many independent streams: u `[B, H]` -> y `[B, C, H]`. Nothing changes if there is an error.
     pub fn step_batch<T: Real>(&self, states: &mut [State], u: &[T], y: &mut [T]) -> Result<()> {
+        self.step_streams(states, |state| state, u, y)
+    }
+
+    /// As [`Self::step_batch`], for streams that hold their state of this layer somewhere in them.
+    pub fn step_streams<T: Real, X>(
+        &self,
+        streams: &mut [X],
+        state_of: impl Fn(&mut X) -> &mut State,
+        u: &[T],
+        y: &mut [T],
+    ) -> Result<()> {
         let op = "s4::Recurrence::step";
         let KernelConfig { channels, h: features, .. } = self.config;
-        check_len(op, "u", "[B, H]", states.len() * features, u.len())?;
-        check_len(op, "y", "[B, C, H]", states.len() * channels * features, y.len())?;
-        states.iter().try_for_each(|state| self.check_state(op, state))?;
+        check_len(op, "u", "[B, H]", streams.len() * features, u.len())?;
+        check_len(op, "y", "[B, C, H]", streams.len() * channels * features, y.len())?;
+        for stream in &mut *streams {
+            self.check_state(op, state_of(stream))?;
+        }
         check_finite(op, "u", u)?;
-        dispatch(Step { model: self, states, u, y });
+        dispatch(Step { model: self, streams, state_of: &state_of, u, y });
         Ok(())
     }
 
@@ -152,7 +186,7 @@ impl Recurrence {
         self.check_state(op, state)?;
         check_finite(op, "u", u)?;
         for (u, y) in u.chunks_exact(features).zip(y.chunks_exact_mut(channels * features)) {
-            dispatch(Step { model: self, states: std::slice::from_mut(state), u, y });
+            self.step(state, u, y)?;
         }
         Ok(())
     }
@@ -167,20 +201,42 @@ impl Recurrence {
     }
 }
 
+/// r·x, summed in the order of a step.
+struct Through<'a> {
+    r: &'a [f64],
+    x: &'a [f64],
+}
+
+impl WithSimd for Through<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, s: S) -> f64 {
+        let [r, x] = [self.r, self.x].map(|x| S::as_simd_f64s(x).0);
+        let ((r_re, r_im), (re, im)) = (r.split_at(r.len() / 2), x.split_at(x.len() / 2));
+        let mut sum = s.splat_f64s(0.0);
+        for v in 0..re.len() {
+            sum = f64::vfnma(s, r_im[v], im[v], f64::vfma(s, r_re[v], re[v], sum));
+        }
+        s.reduce_sum_f64s(sum)
+    }
+}
+
 /// One step of all streams and features.
-struct Step<'a, T> {
+struct Step<'a, T, X, F> {
     model: &'a Recurrence,
-    states: &'a mut [State],
+    streams: &'a mut [X],
+    state_of: &'a F,
     u: &'a [T],
     y: &'a mut [T],
 }
 
-impl<T: Real> WithSimd for Step<'_, T> {
+impl<T: Real, X, F: Fn(&mut X) -> &mut State> WithSimd for Step<'_, T, X, F> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
-        let Self { model, states, u, y } = self;
+        let Self { model, streams, state_of, u, y } = self;
         let KernelConfig { channels, h: features, .. } = model.config;
         let (width, vectors) = (model.width, model.width / f64::lanes::<S>());
         let tables = model.table.chunks_exact(model.parts() * width);
@@ -189,7 +245,8 @@ impl<T: Real> WithSimd for Step<'_, T> {
             let part = |i: usize| &system[i * vectors..][..vectors];
             let [a_re, a_im, q_re, q_im] = [part(0), part(1), part(2), part(3)];
             let [r_re, r_im, b_re, b_im] = [part(4), part(5), part(6), part(7)];
-            for (stream, state) in states.iter_mut().enumerate() {
+            for (stream, state) in streams.iter_mut().enumerate() {
+                let state = state_of(state);
                 let x = &mut state.x[h * 2 * width..][..2 * width];
                 let (x_re, x_im) = S::as_mut_simd_f64s(x).0.split_at_mut(vectors);
                 let input = s.splat_f64s(u[stream * features + h].to_f64());
@@ -216,8 +273,10 @@ impl<T: Real> WithSimd for Step<'_, T> {
                 }
             }
         }
-        for state in states {
+        for stream in streams {
+            let state = state_of(stream);
             state.position += 1;
+            state.settle();
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use dss::{MixerKind, ModelConfig};
+use dss::ModelConfig;
 use dss_data::TaskConfig;
+use toml::Value;
 
 use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, Overlay, TABLE};
 use super::resolve::Layers;
@@ -80,21 +81,14 @@ impl Request {
             layers.copy("train", "lr", "lr_w", "S4's code: as lr")?;
         }
         layers.files_and_keys(&self.files, &self.sets)?;
-        let config = layers.finish()?;
-        known_to(&config.model, &ablations)?;
-        Ok((config, Sources::new(&documents, layers.places())))
-    }
-}
-
-/// All ablations but that of the kernel's length are of DSS.
-fn known_to(model: &ModelConfig, ablations: &[&Overlay]) -> Result<(), ConfigError> {
-    let other = ablations.iter().find(|ablation| ablation.name != "kernel-128");
-    match other.filter(|_| model.mixer != MixerKind::Dss) {
-        None => Ok(()),
-        Some(ablation) => {
-            let what = format!("{} is one of DSS: leave out --model", ablation.place());
-            Err(ConfigError::Invalid { what })
+        // All ablations but that of the kernel's length are of DSS.
+        let of_dss = ablations.iter().find(|ablation| ablation.name != "kernel-128");
+        let mixer = layers.value("model", "mixer").and_then(Value::as_str);
+        if let (Some(ablation), Some(mixer @ ("s4" | "s4d"))) = (of_dss, mixer) {
+            let what = format!("{} is one of DSS, but the model is {mixer}", ablation.place());
+            return Err(ConfigError::Invalid { what }.into());
         }
+        Ok((layers.finish()?, Sources::new(&documents, layers.places())))
     }
 }
 

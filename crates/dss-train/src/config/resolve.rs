@@ -102,10 +102,15 @@ impl Layers {
 
     /// Key `to` gets the value of `from`.
     pub fn copy(&mut self, section: &'static str, from: &str, to: &str, place: &str) -> Result<()> {
-        match self.sections.get(section).and_then(|table| table.get(from)).cloned() {
+        match self.value(section, from).cloned() {
             Some(value) => self.set(section, to, value, place),
             None => Ok(()),
         }
+    }
+
+    /// What a key has now.
+    pub fn value(&self, section: &str, key: &str) -> Option<&Value> {
+        self.sections.get(section)?.get(key)
     }
 
     /// Where each key was set last; keys that have their default are not among them.

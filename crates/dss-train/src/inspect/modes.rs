@@ -105,16 +105,16 @@ impl Modes {
             .collect()
     }
 
-    /// −ln of what is left of a mode after one step.
+    /// −ln of what is left after one step of a mode with Re λ ≤ 0.
     fn decay(&self, [re, im]: Eigenvalue, delta: [f64; 2]) -> f64 {
         let (x, y) = (re * delta[0], im * delta[1]);
         match self.step {
             // |1 − z/2|²/|1 + z/2|² = 1 − 2x/|1 + z/2|².
             Step::Bilinear => {
                 let (a, b) = (1.0 + 0.5 * x, 0.5 * y);
-                0.5 * (-2.0 * x / (a * a + b * b)).ln_1p()
+                0.5 * (2.0 * x.abs() / (a * a + b * b)).ln_1p()
             }
-            Step::Exponential | Step::LowRank => -x,
+            Step::Exponential | Step::LowRank => x.abs(),
         }
     }
 

@@ -89,9 +89,9 @@ mod tests {
     fn outliers_lie_far_out() {
         let mut x: Vec<f64> = (0..9).map(f64::from).collect(); // quartiles 2 and 6
         assert!(far_out(&x).is_empty());
-        x[4] = 22.0;
+        x[4] = 22.1; // quartiles 2 and 7: the fence is at 22
         assert_eq!(far_out(&x), [4]);
-        x[4] = -11.0;
+        x[4] = -14.1; // quartiles 1 and 6: the fence is at -14
         assert_eq!(far_out(&x), [4]);
         assert!(far_out(&[]).is_empty() && far_out(&[3.0; 5]).is_empty());
     }

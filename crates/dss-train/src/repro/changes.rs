@@ -31,7 +31,7 @@ const WORDS: [(&str, &str); 24] = [
     ("task.min_length", "expressions of more than # symbols"),
     ("task.max_length", "expressions of fewer than # symbols"),
     ("task.split", "the split `#`"),
-    ("model.layers", "# layers"),
+    ("model.layers", "depth #"),
     ("model.h", "H = #"),
     ("model.n", "N = #"),
     ("model.norm", "# norm"),
@@ -134,7 +134,7 @@ mod tests {
         assert!(text.starts_with("20000 training examples instead of 96000; "), "{text}");
         for part in [
             "expressions of fewer than 200 symbols instead of 2000",
-            "4 layers instead of 6",
+            "depth 4 instead of 6",
             "the schedule `cosine` instead of plateau",
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");

@@ -189,23 +189,22 @@ impl Grid {
             .sum()
     }
 
-    /// About how many seconds the open runs of the paper's size take, without evaluations, from a few steps of each
-    /// task on random data; `None` if a task is not in the paper.
+    /// About how many seconds a run of the paper's size takes on each task that has open runs, without evaluations,
+    /// from a few steps on random data; tasks that are not in the paper are not among them.
     ///
     /// # Errors
     /// If a model cannot be made.
-    pub fn estimate(&self, cells: &[Cell], options: &GridOptions) -> Result<Option<f64>> {
-        let mut all = Some(0.0);
-        for task in self.tasks().iter().filter(|task| self.skipped(task).is_none()) {
-            let open = cells.iter().filter(|cell| cell.task == **task);
-            let open = open.filter(|cell| !matches!(self.state(cell), State::Done(_))).count();
-            if open > 0 {
-                let config = self.base(task, REFERENCE)?;
+    pub fn estimate(&self, cells: &[Cell], options: &GridOptions) -> Result<BTreeMap<String, f64>> {
+        let mut found = BTreeMap::new();
+        for cell in cells {
+            let known = found.contains_key(&cell.task) || self.skipped(&cell.task).is_some();
+            if !known && !matches!(self.state(cell), State::Done(_)) {
+                let config = self.base(&cell.task, REFERENCE)?;
                 let one = estimate::seconds(&config, &options.device, options.threads)?;
-                all = all.zip(one).map(|(all, one)| all + open as f64 * one);
+                found.extend(one.map(|one| (cell.task.clone(), one)));
             }
         }
-        Ok(all)
+        Ok(found)
     }
 
     /// The mean time of the task's runs that are done, or the budget.

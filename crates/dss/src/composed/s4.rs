@@ -79,18 +79,17 @@ fn resolvents(v: [Complex<3>; 4], w: Complex<3>, y: Tensor<3>) -> Complex<3> {
 
 /// All L frequencies of a real sequence from the first ⌈L/2⌉ and, for even L, that at ω = −1.
 fn whole(half: Complex<3>, limit: Tensor<3>, len: usize) -> Complex<3> {
-    let regular = len.div_ceil(2);
-    let mirror = half.clone().conj().map(|x| x.narrow(2, 1, regular - 1).flip([2]));
-    let join = |half: Tensor<3>, limit: Tensor<3>, mirror: Tensor<3>| {
-        let mut parts = vec![half];
+    let zero = limit.zeros_like();
+    let join = |half: Tensor<3>, limit: Tensor<3>, sign: f64| {
+        let mut parts = vec![half.clone()];
         if len.is_multiple_of(2) {
             parts.push(limit);
         }
-        if regular > 1 {
-            parts.push(mirror);
+        if len > 2 {
+            let regular = half.dims()[2];
+            parts.push(half.narrow(2, 1, regular - 1).flip([2]) * sign);
         }
         Tensor::cat(parts, 2)
     };
-    let zero = limit.zeros_like();
-    Complex::new(join(half.re, limit, mirror.re), join(half.im, zero, mirror.im))
+    Complex::new(join(half.re, limit, 1.0), join(half.im, zero, -1.0))
 }

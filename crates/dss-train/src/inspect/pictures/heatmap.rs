@@ -71,7 +71,7 @@ pub(super) fn kernels(inspection: &Inspection) -> Scene {
 }
 
 fn panel(scene: &mut Scene, frame: Frame, name: &str, bank: &Bank, c: usize) {
-    let shown = bank.l.min(POSITIONS).max(1);
+    let shown = bank.l.clamp(1, POSITIONS);
     scene.heading([frame.x, frame.y - 9.0], name);
     let [x, y] = [frame.right(), frame.y - 9.0];
     scene.label([x, y], format!("{} kernels", bank.h), Anchor::End);
@@ -96,7 +96,7 @@ fn panel(scene: &mut Scene, frame: Frame, name: &str, bank: &Bank, c: usize) {
 fn raster(bank: &Bank, c: usize) -> Raster {
     let mut kernels: Vec<(usize, &[f64])> = bank.direction(c).map(|k| (argmax(k), k)).collect();
     kernels.sort_by_key(|(at, _)| *at);
-    let shown = bank.l.min(POSITIONS).max(1);
+    let shown = bank.l.clamp(1, POSITIONS);
     let (width, height) = (shown.min(COLUMNS), kernels.len().clamp(1, ROWS));
     let mut values = Vec::with_capacity(width * height);
     for row in 0..height {

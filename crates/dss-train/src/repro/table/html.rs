@@ -73,7 +73,7 @@ fn with_quiet_paper(cell: &str) -> String {
 /// The directory links to the report of the run.
 fn run(out: &mut String, cells: &[String], error: Option<&str>) {
     let last = cells.len() - 1;
-    let done = cells[last - 2] != "";
+    let done = !cells[last - 2].is_empty();
     let cells = cells.iter().enumerate().map(|(i, cell)| {
         let text = escape(cell);
         match i {

@@ -270,7 +270,7 @@ fn ours(grid: &Grid, model: &'static Model, columns: &mut [Column]) -> Result<Ro
         entries[at].ours
     };
     let means: Option<Vec<f64>> = match grid.table() {
-        Kind::Lra => paper::LRA.tasks.iter().map(|task| lra(&task)).collect(),
+        Kind::Lra => paper::LRA.tasks.iter().map(lra).collect(),
         Kind::Speech | Kind::Ablations => None,
     };
     let paper_average = paper::average(model.name).filter(|_| grid.table() == Kind::Lra);

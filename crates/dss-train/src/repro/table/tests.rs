@@ -46,7 +46,7 @@ fn reported_rows_and_ours() {
         "(89)",
         "64 % (6 %) on listops",
         "delay: preset laptop; not in the paper",
-        "4 layers instead of 6",
+        "depth 4 instead of 6",
         "left out: no data folder was given",
         "dss data get image",
     ] {

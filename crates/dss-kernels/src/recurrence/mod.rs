@@ -11,21 +11,30 @@
 //!
 //! In f32, Ā is kept as the sum of two f32 numbers. One alone is wrong by up to 6e-8 per step in phase and decay, always
 //! in the same direction, which over a memory of thousands of steps becomes 1e-4.
+//!
+//! A single step reads all of Ā, W·B̄ and s from memory; many steps at once (`run.rs`) keep them in registers. Both do the
+//! same operations in the same order, so that the results are equal bit for bit.
+
+mod growing;
+mod run;
+mod step;
 
 use crate::complex::{C64, exp};
 use crate::error::{Error, Result, check_finite, check_len};
 use crate::kernel::modes::{Deltas, Lambda, Scale, w_at, zeta};
 use crate::kernel::{KernelConfig, Params};
+use crate::lines::Lines;
 use crate::real::{Real, dispatch};
-use pulp::{Simd, WithSimd};
+use growing::Growing;
 
 /// Lanes that the rows of modes are padded to: one cache line.
 const fn padded<T: Real>(n: usize) -> usize {
     n.div_ceil(T::LINE) * T::LINE
 }
 
-/// Powers of modes with Re λ > 0 are made anew from the exponential every so many steps.
-const RENEW: usize = 32;
+/// Every so many steps, values that have decayed to nothing are set to zero and powers of modes with Re λ > 0 are made
+/// anew from the exponential. Also the steps that `run.rs` takes at once.
+const PERIOD: usize = 32;
 
 /// A layer's kernels as a recurrence: constant time and memory per step.
 ///
@@ -42,15 +51,15 @@ const RENEW: usize = 32;
 /// }
 /// # Ok::<(), dss_kernels::Error>(())
 /// ```
-pub struct Recurrence<T> {
+pub struct Recurrence<T: Real> {
     config: KernelConfig,
     /// Indices of the modes of each kind.
     decaying: Vec<usize>,
     growing: Vec<usize>,
     /// `[H, 4, padded]`: Ā of the decaying modes as re, im, and what rounding lost of each.
-    a: Vec<T>,
+    a: Lines<T>,
     /// `[H, C, 2, padded]`: W·B̄ of the decaying modes.
-    c: Vec<T>,
+    c: Lines<T>,
     /// `[H, growing]`: ζ, e^ζ and e^{−ζ}.
     growing_zeta: Vec<[C64; 3]>,
     /// `[H, growing, C]`: W·B̄'.
@@ -61,27 +70,49 @@ pub struct Recurrence<T> {
 }
 
 /// The state of one stream: everything that the past matters for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct State<T> {
+#[derive(Debug, Clone)]
+pub struct State<T: Real> {
     /// Steps taken.
     position: usize,
-    /// `[H, 2, padded]`: s of the decaying modes.
-    s: Vec<T>,
+    /// `[H, 2, padded]`: s of the decaying modes; what stands behind them means nothing.
+    s: Lines<T>,
+    /// How many modes decay.
+    decaying: usize,
     /// `[H, growing]`: s of the growing modes, and the powers e^{ζk}, e^{ζ(L−1−k)} of the last step.
     growing: Vec<Growing>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Growing {
-    s: C64,
-    fall: C64,
-    rise: C64,
+impl<T: Real> PartialEq for State<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let width = padded::<T>(self.decaying).max(1);
+        let rows = || self.s.chunks_exact(width).zip(other.s.chunks_exact(width));
+        (self.position, self.decaying, self.s.len())
+            == (other.position, other.decaying, other.s.len())
+            && rows().all(|(a, b)| a[..self.decaying] == b[..self.decaying])
+            && self.growing == other.growing
+    }
 }
 
-impl<T> State<T> {
+impl<T: Real> State<T> {
     /// Steps taken since the state was new.
     pub fn position(&self) -> usize {
         self.position
+    }
+
+    /// As before the first step.
+    pub fn reset(&mut self) {
+        self.position = 0;
+        self.s.fill(T::ZERO);
+        self.growing.fill(Growing::default());
+    }
+
+    /// Takes values that have decayed to nothing for zero, every [`PERIOD`] steps.
+    fn settle(&mut self) {
+        if self.position.is_multiple_of(PERIOD) {
+            for s in self.s.iter_mut() {
+                *s = if *s > -T::TINY && *s < T::TINY { T::ZERO } else { *s };
+            }
+        }
     }
 }
 
@@ -117,8 +148,8 @@ impl<T: Real> Recurrence<T> {
         let KernelConfig { channels, h: features, n, .. } = config;
         let (growing, decaying): (Vec<_>, Vec<_>) = (0..n).partition(|&i| growing[i]);
         let width = padded::<T>(decaying.len());
-        let mut a = vec![T::ZERO; features * 4 * width];
-        let mut c = vec![T::ZERO; features * channels * 2 * width];
+        let mut a = Lines::new(features * 4 * width / T::LINE);
+        let mut c = Lines::new(features * channels * 2 * width / T::LINE);
         let (mut growing_zeta, mut growing_c) = (Vec::new(), Vec::new());
         for h in 0..features {
             let (q, zeta) = (&q[h * n..], &zeta[h * n..]);
@@ -161,7 +192,8 @@ impl<T: Real> Recurrence<T> {
     pub fn state(&self) -> State<T> {
         State {
             position: 0,
-            s: vec![T::ZERO; self.config.h * 2 * padded::<T>(self.decaying.len())],
+            s: Lines::new(self.config.h * 2 * padded::<T>(self.decaying.len()) / T::LINE),
+            decaying: self.decaying.len(),
             growing: vec![Growing::default(); self.config.h * self.growing.len()],
         }
     }
@@ -177,27 +209,67 @@ impl<T: Real> Recurrence<T> {
         (a, b)
     }
 
+    /// s: `[H, N]` of the module's formulas.
+    ///
+    /// # Panics
+    /// If the state belongs to another model.
+    pub fn values(&self, state: &State<T>) -> Vec<C64> {
+        self.check_state("Recurrence::values", state, 0).expect("a state of this model");
+        let (features, n) = (self.config.h, self.config.n);
+        let width = padded::<T>(self.decaying.len());
+        let mut s = vec![C64::ZERO; features * n];
+        for h in 0..features {
+            for (i, &mode) in self.decaying.iter().enumerate() {
+                let at = h * 2 * width + i;
+                s[h * n + mode] = C64::new(state.s[at].to_f64(), state.s[at + width].to_f64());
+            }
+            for (i, &mode) in self.growing.iter().enumerate() {
+                s[h * n + mode] = state.growing[h * self.growing.len() + i].s;
+            }
+        }
+        s
+    }
+
+    /// The state after `position` steps with s: `[H, N]`, as [`Self::values`] gave it.
+    pub fn state_from(&self, position: usize, s: &[C64]) -> Result<State<T>> {
+        let op = "Recurrence::state_from";
+        let (features, n) = (self.config.h, self.config.n);
+        check_len(op, "s", "[H, N]", features * n, s.len())?;
+        if let Some(index) = s.iter().position(|s| !s.is_finite()) {
+            return Err(Error::NonFinite { op, name: "s", index, value: s[index].norm() });
+        }
+        let mut state = State { position, ..self.state() };
+        self.check_state(op, &state, 0)?;
+        let width = padded::<T>(self.decaying.len());
+        for h in 0..features {
+            for (i, &mode) in self.decaying.iter().enumerate() {
+                let (at, s) = (h * 2 * width + i, s[h * n + mode]);
+                (state.s[at], state.s[at + width]) = (T::from_f64(s.re), T::from_f64(s.im));
+            }
+            for (i, &mode) in self.growing.iter().enumerate() {
+                let at = h * self.growing.len() + i;
+                state.growing[at] = Growing::at(
+                    position,
+                    self.config.norm_len,
+                    &self.growing_zeta[at],
+                    s[h * n + mode],
+                );
+            }
+        }
+        Ok(state)
+    }
+
     /// The paper's state x: `[H, N]` after the steps taken so far.
     ///
     /// # Panics
     /// If the state belongs to another model.
     pub fn paper_state(&self, state: &State<T>) -> Vec<C64> {
-        self.check_input("Recurrence::paper_state", state, &[]).expect("a state of this model");
-        let (features, n) = (self.config.h, self.config.n);
-        let width = padded::<T>(self.decaying.len());
-        let mut x = vec![C64::ZERO; features * n];
-        for h in 0..features {
-            for (i, &mode) in self.decaying.iter().enumerate() {
-                let at = h * 2 * width + i;
-                let s = C64::new(state.s[at].to_f64(), state.s[at + width].to_f64());
-                x[h * n + mode] = self.q[h * n + mode] * s;
-            }
-            for (i, &mode) in self.growing.iter().enumerate() {
-                let left = self.config.norm_len as f64 - state.position as f64;
-                let rise = exp(self.zeta[h * n + mode] * left);
-                x[h * n + mode] =
-                    self.q[h * n + mode] * rise * state.growing[h * self.growing.len() + i].s;
-            }
+        let mut x = self.values(state);
+        let left = self.config.norm_len as f64 - state.position as f64;
+        for (at, x) in x.iter_mut().enumerate() {
+            let grows = self.growing.contains(&(at % self.config.n));
+            let rise = if grows { exp(self.zeta[at] * left) } else { C64::ONE };
+            *x = self.q[at] * rise * *x;
         }
         x
     }
@@ -211,159 +283,87 @@ impl<T: Real> Recurrence<T> {
     ///
     /// Nothing changes if there is an error.
     pub fn step_batch(&self, states: &mut [State<T>], u: &[T], y: &mut [T]) -> Result<()> {
+        self.step_streams(states, |state| state, u, y)
+    }
+
+    /// As [`Self::step_batch`], for streams that hold their state of this layer somewhere in them.
+    pub fn step_streams<X>(
+        &self,
+        streams: &mut [X],
+        state_of: impl Fn(&mut X) -> &mut State<T>,
+        u: &[T],
+        y: &mut [T],
+    ) -> Result<()> {
         let op = "Recurrence::step";
         let KernelConfig { channels, h: features, .. } = self.config;
-        check_len(op, "u", "[B, H]", states.len() * features, u.len())?;
-        check_len(op, "y", "[B, C, H]", states.len() * channels * features, y.len())?;
-        let width = padded::<T>(self.decaying.len());
-        let modes = self.growing.len();
-        for (state, u) in states.iter().zip(u.chunks_exact(features)) {
-            self.check_input(op, state, u)?;
+        check_len(op, "u", "[B, H]", streams.len() * features, u.len())?;
+        check_len(op, "y", "[B, C, H]", streams.len() * channels * features, y.len())?;
+        for stream in &mut *streams {
+            self.check_state(op, state_of(stream), 1)?;
         }
-        if width > 0 {
-            dispatch(DecayingStep { model: self, states, u, y });
-        } else {
+        check_finite(op, "u", u)?;
+        if self.decaying.is_empty() {
             y.fill(T::ZERO);
+        } else {
+            dispatch(step::Step { model: self, streams, state_of: &state_of, u, y });
         }
-        if modes > 0 {
-            for (b, state) in states.iter_mut().enumerate() {
-                let u = &u[b * features..][..features];
-                self.growing_step(
-                    state,
-                    u,
-                    &mut y[b * channels * features..][..channels * features],
-                );
-            }
-        }
-        for state in states {
+        let rows = u.chunks_exact(features).zip(y.chunks_exact_mut(channels * features));
+        for (stream, (u, y)) in streams.iter_mut().zip(rows) {
+            let state = state_of(stream);
+            self.growing_step(state, state.position, u, y);
             state.position += 1;
+            state.settle();
         }
         Ok(())
     }
 
-    /// A whole sequence of one stream: u `[L, H]` -> y `[L, C, H]`. Nothing changes if there is an error.
+    /// Many steps of one stream: u `[L, H]` -> y `[L, C, H]`, equal to single steps bit for bit. With C = 1 each takes a
+    /// fraction of the time of a single one. Nothing changes if there is an error.
     pub fn run(&self, state: &mut State<T>, u: &[T], y: &mut [T]) -> Result<()> {
+        let op = "Recurrence::run";
         let (features, channels) = (self.config.h, self.config.channels);
         if !u.len().is_multiple_of(features) {
             let what =
                 format!("`u` must be [L, H] with H = {features}, but has {} elements", u.len());
-            return Err(Error::Invalid { op: "Recurrence::run", what });
+            return Err(Error::Invalid { op, what });
         }
-        check_len("Recurrence::run", "y", "[L, C, H]", u.len() * channels, y.len())?;
-        self.check_input("Recurrence::run", state, u)?;
-        for (u, y) in u.chunks_exact(features).zip(y.chunks_exact_mut(channels * features)) {
-            self.step(state, u, y)?;
+        check_len(op, "y", "[L, C, H]", u.len() * channels, y.len())?;
+        self.check_state(op, state, u.len() / features)?;
+        check_finite(op, "u", u)?;
+        if channels > 1 || self.decaying.is_empty() {
+            for (u, y) in u.chunks_exact(features).zip(y.chunks_exact_mut(channels * features)) {
+                self.step(state, u, y)?;
+            }
+            return Ok(());
+        }
+        let (mut u, mut y) = (u, y);
+        while !u.is_empty() {
+            let steps = (PERIOD - state.position % PERIOD).min(u.len() / features);
+            let (now, later) = u.split_at(steps * features);
+            let (y_now, y_later) = y.split_at_mut(steps * features);
+            dispatch(run::Run { model: self, s: &mut state.s, u: now, y: y_now });
+            let rows = now.chunks_exact(features).zip(y_now.chunks_exact_mut(features));
+            for (t, (u, y)) in rows.enumerate() {
+                self.growing_step(state, state.position + t, u, y);
+            }
+            state.position += steps;
+            state.settle();
+            (u, y) = (later, y_later);
         }
         Ok(())
     }
 
-    /// The state belongs to this model and may take the steps of u: `[steps, H]`, all finite.
-    fn check_input(&self, op: &'static str, state: &State<T>, u: &[T]) -> Result<()> {
+    /// The state belongs to this model and may take so many more steps.
+    fn check_state(&self, op: &'static str, state: &State<T>, steps: usize) -> Result<()> {
         let (features, modes) = (self.config.h, self.growing.len());
         let width = padded::<T>(self.decaying.len());
         check_len(op, "state", "that of this model", features * 2 * width, state.s.len())?;
         check_len(op, "state", "that of this model", features * modes, state.growing.len())?;
         let length = self.config.norm_len;
-        if modes > 0 && state.position + u.len() / features > length {
+        if modes > 0 && state.position.saturating_add(steps) > length {
             let position = state.position.max(length);
             return Err(Error::PastEnd { op, position, length, modes });
         }
-        check_finite(op, "u", u)
-    }
-
-    /// y += the part of the modes with Re λ > 0, in f64: they are few, and their powers move with the position.
-    fn growing_step(&self, state: &mut State<T>, u: &[T], y: &mut [T]) {
-        let KernelConfig { channels, h: features, norm_len, .. } = self.config;
-        let modes = self.growing.len();
-        let (k, left) = (state.position, (norm_len - 1 - state.position) as f64);
-        for h in 0..features {
-            for mode in 0..modes {
-                let at = h * modes + mode;
-                let [zeta, down, up] = self.growing_zeta[at];
-                let Growing { s, fall, rise } = &mut state.growing[at];
-                // A steep mode's power would overflow on the way back up.
-                if k % RENEW == 0 || zeta.re < -8.0 {
-                    (*fall, *rise) = (exp(zeta * k as f64), exp(zeta * left));
-                } else {
-                    (*fall, *rise) = (*fall * down, *rise * up);
-                }
-                *s += *fall * u[h].to_f64();
-                for channel in 0..channels {
-                    let c = self.growing_c[at * channels + channel];
-                    y[channel * features + h] += T::from_f64((c * *rise * *s).re);
-                }
-            }
-        }
-    }
-}
-
-/// The decaying modes of all streams and channels.
-struct DecayingStep<'a, T> {
-    model: &'a Recurrence<T>,
-    states: &'a mut [State<T>],
-    u: &'a [T],
-    y: &'a mut [T],
-}
-
-impl<T: Real> WithSimd for DecayingStep<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { model, states, u, y } = self;
-        let (features, channels) = (model.config.h, model.config.channels);
-        let width = padded::<T>(model.decaying.len());
-        let lanes = T::lanes::<S>();
-        let load = |x: &[T], v: usize| {
-            debug_assert!(v + lanes <= x.len());
-            // SAFETY: v + lanes ≤ width: the width is a multiple of the line, and so of the lanes.
-            unsafe { x.as_ptr().add(v).cast::<T::V<S>>().read_unaligned() }
-        };
-        for h in 0..features {
-            let a = &model.a[h * 4 * width..][..4 * width];
-            let (a_re, rest) = a.split_at(width);
-            let (a_im, rest) = rest.split_at(width);
-            let (low_re, low_im) = rest.split_at(width);
-            let c = &model.c[h * channels * 2 * width..][..channels * 2 * width];
-            for (b, state) in states.iter_mut().enumerate() {
-                let s = &mut state.s[h * 2 * width..][..2 * width];
-                let (s_re, s_im) = s.split_at_mut(width);
-                let input = T::vsplat(simd, u[b * features + h]);
-                let (c_re, c_im) = c[..2 * width].split_at(width);
-                let mut sum = T::vsplat(simd, T::ZERO);
-                for v in (0..width).step_by(lanes) {
-                    let (re, im) = (load(s_re, v), load(s_im, v));
-                    let mut next_re = input;
-                    let mut next_im = T::vsplat(simd, T::ZERO);
-                    if T::SPLIT {
-                        let (low_re, low_im) = (load(low_re, v), load(low_im, v));
-                        next_re = T::vfma(simd, low_re, re, next_re);
-                        next_re = T::vfnma(simd, low_im, im, next_re);
-                        next_im = T::vfma(simd, low_re, im, next_im);
-                        next_im = T::vfma(simd, low_im, re, next_im);
-                    }
-                    let (a_re, a_im) = (load(a_re, v), load(a_im, v));
-                    next_re = T::vfnma(simd, a_im, im, T::vfma(simd, a_re, re, next_re));
-                    next_im = T::vfma(simd, a_im, re, T::vfma(simd, a_re, im, next_im));
-                    sum = T::vfma(simd, load(c_re, v), next_re, sum);
-                    sum = T::vfnma(simd, load(c_im, v), next_im, sum);
-                    // SAFETY: as for the loads.
-                    unsafe {
-                        s_re.as_mut_ptr().add(v).cast::<T::V<S>>().write_unaligned(next_re);
-                        s_im.as_mut_ptr().add(v).cast::<T::V<S>>().write_unaligned(next_im);
-                    }
-                }
-                y[b * channels * features + h] = T::vsum(simd, sum);
-                for channel in 1..channels {
-                    let (c_re, c_im) = c[channel * 2 * width..][..2 * width].split_at(width);
-                    let mut sum = T::vsplat(simd, T::ZERO);
-                    for v in (0..width).step_by(lanes) {
-                        sum = T::vfma(simd, load(c_re, v), load(s_re, v), sum);
-                        sum = T::vfnma(simd, load(c_im, v), load(s_im, v), sum);
-                    }
-                    y[(b * channels + channel) * features + h] = T::vsum(simd, sum);
-                }
-            }
-        }
+        Ok(())
     }
 }

@@ -1,0 +1,134 @@
+//! What is said, and when.
+
+use dss_infer::Model;
+use dss_train::loss::softmax;
+use serde_json::{Value, json};
+
+use crate::args::{Every, StreamArgs};
+use crate::failure::Failure;
+use crate::{output, text};
+
+/// Seconds between two lines about sound.
+const SECONDS: f64 = 0.1;
+
+pub struct Answers<'a> {
+    labels: &'a [String],
+    /// Positions per second.
+    rate: Option<f64>,
+    /// Positions between two lines; may be a fraction.
+    every: f64,
+    json: bool,
+    /// What the model says, and about which position.
+    out: Vec<f32>,
+    position: u64,
+    said: u64,
+}
+
+impl<'a> Answers<'a> {
+    /// For a stream that stands at `position`.
+    pub fn new(
+        model: &'a Model,
+        args: &StreamArgs,
+        rate: Option<f64>,
+        position: u64,
+    ) -> Result<Self, Failure> {
+        let every = match (args.every, rate) {
+            (Some(Every::Positions(n)), _) => n as f64,
+            (Some(Every::Seconds(s)), Some(rate)) => s * rate,
+            (Some(Every::Seconds(_)), None) => {
+                return Err(Failure::usage("the input has no rate, so --every cannot be a time")
+                    .hint("say how many positions come in a second by --rate, or give --every a number"));
+            }
+            (None, Some(rate)) => SECONDS * rate,
+            (None, None) => 1.0,
+        };
+        let out = vec![0.0; model.outputs()];
+        let (every, labels) = (every.max(1.0), model.labels());
+        Ok(Self { labels, rate, every, json: args.json, out, position, said: position })
+    }
+
+    /// Positions from here to the next line.
+    pub fn until_next(&self, position: u64) -> u64 {
+        let line = (position as f64 / self.every).floor() + 1.0;
+        let next = (line * self.every).round() as u64;
+        // Rounding may give the line that was just said.
+        if next > position { next - position } else { 1 }
+    }
+
+    /// Where the next answer goes.
+    pub fn buffer(&mut self) -> &mut [f32] {
+        &mut self.out
+    }
+
+    /// Another answer for the same position.
+    pub fn set(&mut self, out: &[f32], position: u64) {
+        self.out.copy_from_slice(out);
+        self.position = position;
+        self.said = 0;
+    }
+
+    /// The stream has come to `position`; says so if it is time.
+    pub fn taken(&mut self, position: u64) -> Result<(), Failure> {
+        let due = |p: u64| (p as f64 / self.every + 1e-9).floor();
+        let now = due(position) > due(self.position);
+        self.position = position;
+        if now { self.say() } else { Ok(()) }
+    }
+
+    /// The answer for the whole, unless it was just said.
+    pub fn last(&mut self) -> Result<(), Failure> {
+        if self.position > self.said { self.say() } else { Ok(()) }
+    }
+
+    fn say(&mut self) -> Result<(), Failure> {
+        self.said = self.position;
+        let line = if self.json { self.object().to_string() } else { self.text() };
+        Ok(output::line(&line)?)
+    }
+
+    /// Probabilities of the classes, or values.
+    fn numbers(&self) -> Vec<f64> {
+        let out: Vec<f64> = self.out.iter().map(|&x| x.into()).collect();
+        if self.labels.is_empty() { out } else { softmax(&out) }
+    }
+
+    fn best(numbers: &[f64]) -> (usize, f64) {
+        let best = numbers.iter().copied().enumerate();
+        best.fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a })
+    }
+
+    fn text(&self) -> String {
+        let numbers = self.numbers();
+        let mut cells = vec![match self.rate {
+            Some(rate) => format!("{:.3} s", self.position as f64 / rate),
+            None => self.position.to_string(),
+        }];
+        if self.labels.is_empty() {
+            cells.extend(numbers.iter().map(|&x| text::number(x)));
+        } else {
+            let (class, probability) = Self::best(&numbers);
+            // A label may be a line end.
+            let label = self.labels[class].escape_debug().to_string();
+            cells.extend([label, format!("{probability:.4}")]);
+        }
+        cells.join("\t")
+    }
+
+    fn object(&self) -> Value {
+        let numbers = self.numbers();
+        let mut object = json!({"position": self.position});
+        if let Some(rate) = self.rate {
+            object["time"] = json!(self.position as f64 / rate);
+        }
+        if self.labels.is_empty() {
+            object["values"] = json!(numbers);
+            return object;
+        }
+        let (class, probability) = Self::best(&numbers);
+        object["label"] = json!(self.labels[class]);
+        object["probability"] = json!(probability);
+        let all = self.labels.iter().cloned().zip(numbers.iter().map(|p| json!(p)));
+        object["probabilities"] = Value::Object(all.collect());
+        object
+    }
+}

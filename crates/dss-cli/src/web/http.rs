@@ -1,0 +1,247 @@
+//! As much of HTTP as a page of files needs: GET and HEAD of what lies in one folder.
+
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+
+/// The longest head of a request.
+const MAX_HEAD: usize = 16 << 10;
+
+/// The page may load its own files, start its own threads from memory, and talk to nobody else.
+const POLICY: &str = "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; \
+                      style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'";
+
+/// Status, type and content.
+#[derive(Debug, PartialEq)]
+pub struct Response {
+    status: &'static str,
+    kind: &'static str,
+    body: Vec<u8>,
+    /// Without the content itself.
+    head_only: bool,
+}
+
+impl Response {
+    fn text(status: &'static str) -> Self {
+        let body = format!("{status}\n").into_bytes();
+        Self { status, kind: "text/plain; charset=utf-8", body, head_only: false }
+    }
+
+    /// Sends it.
+    pub fn write(&self, mut to: impl Write) -> io::Result<()> {
+        let Self { status, kind, body, head_only } = self;
+        let length = body.len();
+        // Cross-origin isolation gives the page finer clocks.
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\
+             Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+             Content-Security-Policy: {POLICY}\r\nCross-Origin-Opener-Policy: same-origin\r\n\
+             Cross-Origin-Embedder-Policy: require-corp\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n"
+        );
+        to.write_all(head.as_bytes())?;
+        if !head_only {
+            to.write_all(body)?;
+        }
+        to.flush()
+    }
+}
+
+/// Reads the head of a request: everything up to the empty line.
+pub fn read_head(mut from: impl Read) -> io::Result<String> {
+    let mut head = Vec::new();
+    let mut part = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = from.read(&mut part)?;
+        if count == 0 || head.len() + count > MAX_HEAD {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        head.extend(&part[..count]);
+    }
+    String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Answers a request with a file of the folder, whose path is canonical.
+pub fn respond(folder: &Path, head: &str) -> Response {
+    let mut lines = head.split("\r\n");
+    let mut request = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(target), Some(version)) =
+        (request.next(), request.next(), request.next())
+    else {
+        return Response::text("400 Bad Request");
+    };
+    if !version.starts_with("HTTP/1.") {
+        return Response::text("505 HTTP Version Not Supported");
+    }
+    // Another name for this machine means that a foreign page is asking.
+    let host = lines.filter_map(|line| line.split_once(':'));
+    let mut host = host.filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    if !host.next().is_some_and(|(_, host)| is_local(host.trim())) {
+        return Response::text("403 Forbidden");
+    }
+    if !["GET", "HEAD"].contains(&method) {
+        return Response::text("405 Method Not Allowed");
+    }
+    let found =
+        file(folder, target).and_then(|path| Some((kind(&path), std::fs::read(path).ok()?)));
+    match found {
+        Some((kind, body)) => {
+            Response { status: "200 OK", kind, body, head_only: method == "HEAD" }
+        }
+        None => Response::text("404 Not Found"),
+    }
+}
+
+/// The host, with or without a port, is this machine.
+fn is_local(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    ["localhost", "127.0.0.1", "[::1]"].contains(&name)
+}
+
+/// The file that a target such as `/a%20b.js?x` names; none outside the folder, whatever the target or a link says.
+fn file(folder: &Path, target: &str) -> Option<PathBuf> {
+    let path = target.split(['?', '#']).next()?.strip_prefix('/')?;
+    let path = PathBuf::from(decoded(path)?);
+    if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return None;
+    }
+    let mut path = folder.join(path).canonicalize().ok()?;
+    if path.is_dir() {
+        path = path.join("index.html").canonicalize().ok()?;
+    }
+    (path.starts_with(folder) && path.is_file()).then_some(path)
+}
+
+/// %41 is A. A backslash or a control character has no place in a name.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    let wrong = |b: &u8| b.is_ascii_control() || *b == b'\\';
+    if bytes.iter().any(wrong) { None } else { String::from_utf8(bytes).ok() }
+}
+
+fn kind(path: &Path) -> &'static str {
+    match path.extension().and_then(|x| x.to_str()).unwrap_or_default() {
+        "html" => "text/html; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "json" => "application/json",
+        "wasm" => "application/wasm",
+        "wav" => "audio/wav",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with a page in it and a secret beside it, removed in the end.
+    struct Site(PathBuf);
+
+    impl Site {
+        fn new(name: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("dss-http-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(root.join("site/models")).unwrap();
+            std::fs::write(root.join("site/index.html"), "page").unwrap();
+            std::fs::write(root.join("site/a b.wasm"), "code").unwrap();
+            std::fs::write(root.join("secret"), "secret").unwrap();
+            Self(root)
+        }
+
+        fn get(&self, target: &str) -> Response {
+            self.ask(&format!("GET {target} HTTP/1.1\r\nHost: localhost:80\r\n\r\n"))
+        }
+
+        fn ask(&self, head: &str) -> Response {
+            respond(&self.0.join("site").canonicalize().unwrap(), head)
+        }
+    }
+
+    impl Drop for Site {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn files_come_with_their_kind() {
+        let site = Site::new("kinds");
+        for target in ["/", "/index.html", "/?engine=plain", "/index.html#x"] {
+            let response = site.get(target);
+            assert_eq!((response.status, &response.body[..]), ("200 OK", &b"page"[..]), "{target}");
+            assert_eq!(response.kind, "text/html; charset=utf-8");
+        }
+        assert_eq!(site.get("/a%20b.wasm").kind, "application/wasm");
+        assert_eq!(site.get("/models").status, "404 Not Found");
+        assert_eq!(site.get("/none.js").status, "404 Not Found");
+        let head = site.ask("HEAD / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+        let mut sent = Vec::new();
+        head.write(&mut sent).unwrap();
+        let sent = String::from_utf8(sent).unwrap();
+        assert!(sent.contains("Content-Length: 4\r\n") && sent.ends_with("\r\n\r\n"), "{sent}");
+    }
+
+    #[test]
+    fn nothing_outside_the_folder() {
+        let site = Site::new("outside");
+        for target in [
+            "/../secret",
+            "/%2e%2e/secret",
+            "/models/../../secret",
+            "/..%2fsecret",
+            "/..\\secret",
+            "//etc/passwd",
+            "/%2Fetc/passwd",
+            "secret",
+            "/%",
+            "/%zz",
+            "/%00",
+            "/%ff",
+            "",
+        ] {
+            assert_eq!(site.get(target).status, "404 Not Found", "{target}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(site.0.join("secret"), site.0.join("site/link")).unwrap();
+            assert_eq!(site.get("/link").status, "404 Not Found");
+        }
+    }
+
+    #[test]
+    fn nobody_but_this_machine_and_nothing_but_reading() {
+        let site = Site::new("who");
+        for (head, status) in [
+            ("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403 Forbidden"),
+            ("GET / HTTP/1.1\r\nHost: localhost.evil.example:80\r\n\r\n", "403 Forbidden"),
+            ("GET / HTTP/1.1\r\n\r\n", "403 Forbidden"),
+            ("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405 Method Not Allowed"),
+            ("GET / HTTP/2\r\nHost: localhost\r\n\r\n", "505 HTTP Version Not Supported"),
+            ("\r\n\r\n", "400 Bad Request"),
+        ] {
+            assert_eq!(site.ask(head).status, status, "{head}");
+        }
+        assert_eq!(site.ask("GET / HTTP/1.1\r\nHost: [::1]:8\r\n\r\n").status, "200 OK");
+    }
+
+    #[test]
+    fn heads_end_and_are_short() {
+        assert_eq!(read_head(&b"GET / HTTP/1.1\r\n\r\nrest"[..]).unwrap().len(), 22);
+        assert!(read_head(&b"GET / HTTP/1.1\r\n"[..]).is_err());
+        assert!(read_head(io::repeat(b'x')).is_err());
+    }
+}

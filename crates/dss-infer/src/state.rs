@@ -1,0 +1,171 @@
+//! What a stream remembers: a value.
+
+use dss_kernels::C64;
+
+use crate::error::{Error, Result};
+use crate::hash::Hash;
+use crate::mixer::MixerState;
+use crate::model::Model;
+use crate::stream::Scratch;
+
+/// The state of one stream: everything that the past matters for. Its size does not depend on the length of the stream.
+///
+/// Cloning it forks the stream. [`Self::to_bytes`] and [`Self::from_bytes`] carry it elsewhere, to the same bits.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub(crate) position: u64,
+    pub(crate) layers: Vec<MixerState>,
+    /// `[H]`: the sum of the activations before the head, for the running mean.
+    pub(crate) sum: Vec<f64>,
+    /// Of the model.
+    pub(crate) hash: u64,
+    /// The numbers left their range; nothing can be said until it is reset.
+    pub(crate) broken: bool,
+    pub(crate) scratch: Scratch,
+}
+
+/// The values count; the buffers do not.
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        let values = |s: &Self| (s.position, s.hash, s.broken);
+        values(self) == values(other) && self.layers == other.layers && self.sum == other.sum
+    }
+}
+
+/// What the bytes of a state begin with.
+const MAGIC: &[u8; 8] = b"dssstate";
+/// Their layout.
+const VERSION: u32 = 1;
+
+impl Model {
+    /// The state before the first position.
+    ///
+    /// # Errors
+    /// [`Error::CannotStream`] if the model takes whole sequences only.
+    pub fn state(&self) -> Result<State> {
+        let h = self.config().h;
+        Ok(State {
+            position: 0,
+            layers: self.recurrent()?.iter().map(|layer| layer.state()).collect(),
+            sum: vec![0.0; h],
+            hash: self.hash,
+            broken: false,
+            scratch: Scratch::new(1, h, self.outputs()),
+        })
+    }
+}
+
+impl State {
+    /// Positions taken so far.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// As before the first position.
+    pub fn reset(&mut self) {
+        self.position = 0;
+        self.broken = false;
+        self.sum.fill(0.0);
+        self.layers.iter_mut().for_each(MixerState::reset);
+    }
+
+    /// The state as bytes, with a mark of the model and a checksum.
+    ///
+    /// # Errors
+    /// If it is a state of another model, or one whose numbers have overflowed.
+    pub fn to_bytes(&self, model: &Model) -> Result<Vec<u8>> {
+        model.check_state(self)?;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.hash.to_le_bytes());
+        bytes.extend(self.position.to_le_bytes());
+        bytes.extend(self.sum.iter().flat_map(|x| x.to_le_bytes()));
+        for (layer, state) in model.recurrent()?.iter().zip(&self.layers) {
+            let (values, single) = layer.values(state);
+            let parts = values.iter().flat_map(|z| [z.re, z.im]);
+            if single {
+                bytes.extend(parts.flat_map(|x| (x as f32).to_le_bytes()));
+            } else {
+                bytes.extend(parts.flat_map(f64::to_le_bytes));
+            }
+        }
+        let mut sum = Hash::new();
+        sum.bytes(&bytes);
+        bytes.extend(sum.0.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// The state of such bytes.
+    ///
+    /// # Errors
+    /// If they are not whole, or of another model.
+    pub fn from_bytes(model: &Model, bytes: &[u8]) -> Result<Self> {
+        let wrong = |what: &str| Error::State(what.into());
+        let mut state = model.state()?;
+        let layers = model.recurrent()?;
+        let (content, checksum) = bytes.split_last_chunk().ok_or_else(|| wrong("too short"))?;
+        let mut sum = Hash::new();
+        sum.bytes(content);
+        let mut rest = Bytes(content);
+        if rest.take() != Some(*MAGIC) {
+            return Err(wrong("it does not begin as one"));
+        }
+        match rest.take().map(u32::from_le_bytes) {
+            Some(VERSION) => {}
+            Some(version) => {
+                let what = format!("its version is {version}, and this program's is {VERSION}");
+                return Err(Error::State(what));
+            }
+            None => return Err(wrong("too short")),
+        }
+        if sum.0 != u64::from_le_bytes(*checksum) {
+            return Err(wrong("it is damaged"));
+        }
+        if rest.take() != Some(model.hash.to_le_bytes()) {
+            return Err(wrong("it was saved by another one"));
+        }
+        let short = || wrong("its size is wrong");
+        state.position = rest.take().map(u64::from_le_bytes).ok_or_else(short)?;
+        for x in &mut state.sum {
+            *x = rest.number(false).filter(|x| x.is_finite()).ok_or_else(short)?;
+        }
+        let position = usize::try_from(state.position).map_err(|_| wrong("it is too far on"))?;
+        for (layer, state) in layers.iter().zip(&mut state.layers) {
+            let mut part = || rest.number(layer.single()).ok_or_else(short);
+            let values = (0..layer.size()).map(|_| Ok(C64::new(part()?, part()?)));
+            *state = layer.state_from(position, &values.collect::<Result<Vec<_>>>()?)?;
+        }
+        if !rest.0.is_empty() {
+            return Err(short());
+        }
+        Ok(state)
+    }
+}
+
+impl Model {
+    /// The state is one of this model, and sound.
+    pub(crate) fn check_state(&self, state: &State) -> Result<()> {
+        if state.hash != self.hash {
+            return Err(Error::State("it belongs to another one".into()));
+        }
+        if state.broken { Err(Error::Overflow) } else { Ok(()) }
+    }
+}
+
+/// What is left to read.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self, single: bool) -> Option<f64> {
+        if single {
+            return self.take().map(|x| f32::from_le_bytes(x).into());
+        }
+        self.take().map(f64::from_le_bytes)
+    }
+}

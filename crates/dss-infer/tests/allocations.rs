@@ -1,0 +1,69 @@
+//! Steps allocate nothing: a counting allocator around the calling thread.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Spec, noise};
+use dss_infer::generate::Sampling;
+use dss_infer::{Input, State};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
+
+struct Counting;
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // At the end of a thread its counter may be gone.
+        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of the second of two equal calls: the first of a size makes room.
+fn allocations(mut call: impl FnMut()) -> usize {
+    call();
+    let before = COUNT.get();
+    call();
+    COUNT.get() - before
+}
+
+#[test]
+fn steps_do_not_allocate() {
+    let base = || Spec::sequence(2, 24, 16, 500);
+    for spec in [
+        base(),
+        base().set("norm", "layer").set("prenorm", true).set("glu", true),
+        Spec { growing: true, ..base() },
+        base().set("mixer", "s4"),
+    ] {
+        let model = spec.model();
+        let mut states: Vec<State> = (0..4).map(|_| model.state().unwrap()).collect();
+        let mut out = vec![0.0; 200 * model.outputs()];
+        let o = model.outputs();
+        let x = noise(40, 1);
+        let step = || model.step(&mut states[0], Input::Values(&x[..1]), &mut out[..o]).unwrap();
+        assert_eq!(allocations(step), 0, "step of {}", spec.model);
+        let batch = || {
+            model.step_batch(&mut states, Input::Values(&x[..4]), &mut out[..4 * o]).unwrap();
+        };
+        assert_eq!(allocations(batch), 0, "batch of {}", spec.model);
+        let state = &mut states[1];
+        let block = || model.block_step(state, Input::Values(&x), &mut out[..40 * o]).unwrap();
+        assert_eq!(allocations(block), 0, "block of {}", spec.model);
+    }
+    let model = Spec::tokens(2, 24, 16, 30).model();
+    let mut generator = model.generator(&[1, 2], Sampling::default()).unwrap();
+    let next = || assert!(generator.next_token().unwrap() < 30);
+    assert_eq!(allocations(next), 0, "generation");
+}
