@@ -267,38 +267,19 @@ impl<T: Real> Scan<T> {
                     let row = &mut scratch.row[..steps];
                     scratch.sums.sum(blocks, &scratch.coefficients, row);
                     add_row(y, row, direction.growing);
-                    scratch.enter(direction, blocks, &u_rows[at * steps..][..steps], x);
+                    let u = &u_rows[at * steps..][..steps];
+                    copy_row(row, u, !direction.growing);
+                    let modes = scratch.index.len();
+                    let [s0, s1] = &mut scratch.s;
+                    scratch.sums.moments(blocks, row, &mut s0[..modes], &mut s1[..modes]);
+                    for (i, (&mode, &zeta)) in scratch.index.iter().zip(&scratch.zeta).enumerate() {
+                        let entered = exp(zeta * direction.i) * s0[i];
+                        x[mode] = exp(zeta * direction.d) * x[mode] + entered;
+                    }
                 }
             }
         });
         add_from_rows(&self.y_rows, y, b, steps, h);
-        state.position += steps;
-        Ok(())
-    }
-
-    /// The state after one chunk, without its output: u `[B, T, H]`, T up to the chunk.
-    pub fn advance(&mut self, state: &mut ScanState, u: &[T]) -> Result<()> {
-        let steps = self.check("Scan::advance", state, u)?;
-        let (b, h, n) = (self.b, self.config.h, self.config.n);
-        to_rows(u, &mut self.u_rows, b, steps, h);
-        let blocks = Blocks::new(self.config.len).shortened(steps);
-        let directions = Direction::both(self.config.norm_len, state.position, steps);
-        let (lambda, all_zeta, u_rows) = (&self.lambda, &self.zeta, &self.u_rows);
-        let x = Disjoint::new(&mut state.x);
-        par::for_each(&mut self.scratch, h, |scratch, h_at| {
-            for direction in &directions {
-                if !scratch.select(lambda, direction.growing, &all_zeta[h_at * n..][..n]) {
-                    continue;
-                }
-                scratch.sums.set_modes(blocks, &scratch.zeta);
-                for sample in 0..b {
-                    let at = sample * h + h_at;
-                    // SAFETY: a state belongs to one channel.
-                    let x = unsafe { x.part(at * n, n) };
-                    scratch.enter(direction, blocks, &u_rows[at * steps..][..steps], x);
-                }
-            }
-        });
         state.position += steps;
         Ok(())
     }
@@ -407,19 +388,6 @@ impl<T: Real> Scan<T> {
 }
 
 impl<T: Real> Scratch<T> {
-    /// X' of the selected modes, after the inputs u of a chunk.
-    fn enter(&mut self, direction: &Direction, blocks: Blocks, u: &[T], x: &mut [C64]) {
-        let row = &mut self.row[..u.len()];
-        copy_row(row, u, !direction.growing);
-        let modes = self.index.len();
-        let [s0, s1] = &mut self.s;
-        self.sums.moments(blocks, row, &mut s0[..modes], &mut s1[..modes]);
-        for (i, (&mode, &zeta)) in self.index.iter().zip(&self.zeta).enumerate() {
-            let entered = exp(zeta * direction.i) * s0[i];
-            x[mode] = exp(zeta * direction.d) * x[mode] + entered;
-        }
-    }
-
     /// Collects the modes of one direction; false if there are none.
     fn select(&mut self, lambda: &Lambda, growing: bool, zeta: &[C64]) -> bool {
         self.index.clear();
@@ -533,27 +501,5 @@ mod tests {
         assert!(scan.forward(&mut state, &[1.0, 2.0], &mut y).is_err());
         assert!(scan.forward(&mut state, &[f64::NAN], &mut y[..1]).is_err());
         assert!(Scan::<f64>::new(config, 0, 8).is_err());
-    }
-
-    #[test]
-    fn the_state_alone_is_that_of_a_whole_chunk() {
-        let config = KernelConfig::new(Variant::Softmax, 2, 3, 40).delta(Delta::Tied);
-        let mut scan = Scan::<f64>::new(config, 2, 7).unwrap();
-        let wave = |n: usize| (0..n).map(|i| (i as f64 * 1.7).sin()).collect::<Vec<_>>();
-        let params = Params {
-            lambda_re: &[-0.5, 0.2, -1.0],
-            lambda_im: &[1.0, 2.0, 3.0],
-            delta_log: &[-2.0, -3.0],
-            w: &wave(12),
-        };
-        scan.set_params(&params).unwrap();
-        let (mut whole, mut alone) = (scan.state(), scan.state());
-        for steps in [7, 3, 7] {
-            let u = wave(2 * steps * 2);
-            let mut y = vec![0.0; u.len()];
-            scan.forward(&mut whole, &u, &mut y).unwrap();
-            scan.advance(&mut alone, &u).unwrap();
-            assert_eq!(whole, alone);
-        }
     }
 }
