@@ -124,6 +124,12 @@ pub trait Dataset: Send + Sync {
         None
     }
 
+    /// The split as `count` streams that begin anew in each epoch, where it can be: example i is the next window of
+    /// stream i mod `count`; `len() / count` windows each.
+    fn streams(&self, _count: usize, _seed: u64, _epoch: u64) -> Option<Arc<dyn Dataset>> {
+        None
+    }
+
     /// What simple methods reach on all examples, where such are known.
     fn baselines(&self) -> Vec<Baseline> {
         Vec::new()

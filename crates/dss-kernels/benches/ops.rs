@@ -121,7 +121,7 @@ impl BlockData {
     fn params(&self) -> BlockParams<'_, f32> {
         let [_, k, d, out_weight, out_bias, gamma, beta] = &self.tensors;
         let norm = NormParams { gamma, beta, eps: 1e-5, norm: Norm::BatchTrain { counted: None } };
-        BlockParams { k, d, out_weight, out_bias, norm, masks: None, lengths: None }
+        BlockParams { k, d, out_weight, out_bias, norm, masks: None, lengths: None, past: None }
     }
 }
 

@@ -15,8 +15,9 @@ struct Case {
     norm: &'static str,
     dropout: bool,
     lengths: Option<Vec<usize>>,
-    /// x, K, D, weight, bias, γ, β.
-    tensors: [Vec<f64>; 7],
+    past: bool,
+    /// x, K, D, weight, bias, γ, β, past.
+    tensors: [Vec<f64>; 8],
     masks: [Vec<f64>; 2],
     running: [Vec<f64>; 2],
 }
@@ -30,7 +31,7 @@ impl Case {
         let BlockConfig { l, h, bidirectional, .. } = config;
         let o = config.outputs();
         let halves = if bidirectional { 2 } else { 1 };
-        let sizes = [b * l * h, halves * h * taps, h, o * h, o, h, h];
+        let sizes = [b * l * h, halves * h * taps, h, o * h, o, h, h, b * l * h];
         let mut seed = 0.0;
         let tensors = sizes.map(|n| {
             seed += 0.37;
@@ -48,6 +49,7 @@ impl Case {
             norm,
             dropout: false,
             lengths: None,
+            past: false,
             tensors,
             masks: [mask(0), mask(1)],
             running,
@@ -65,7 +67,7 @@ impl Case {
     }
 
     fn params(&self) -> BlockParams<'_, f64> {
-        let [_, k, d, out_weight, out_bias, gamma, beta] = &self.tensors;
+        let [_, k, d, out_weight, out_bias, gamma, beta, past] = &self.tensors;
         BlockParams {
             k,
             d,
@@ -74,6 +76,7 @@ impl Case {
             norm: NormParams { gamma, beta, eps: 1e-5, norm: self.norm() },
             masks: self.dropout.then_some([&self.masks[0][..], &self.masks[1][..]]),
             lengths: self.lengths.as_deref(),
+            past: self.past.then_some(past),
         }
     }
 
@@ -81,7 +84,7 @@ impl Case {
     fn literal(&self) -> Vec<f64> {
         let BlockConfig { l, h, prenorm, glu, .. } = self.config;
         let (b, o) = (self.b, self.config.outputs());
-        let [x, k, d, weight, bias, ..] = &self.tensors;
+        let [x, k, d, weight, bias, .., past] = &self.tensors;
         let mut u = if prenorm { self.literal_norm(x) } else { x.clone() };
         if let Some(lengths) = &self.lengths {
             for (i, u) in u.iter_mut().enumerate() {
@@ -92,7 +95,7 @@ impl Case {
         }
         let mut v = convolve_direct(&u, k, b, l, h, self.taps);
         for (i, v) in v.iter_mut().enumerate() {
-            *v += d[i % h] * u[i];
+            *v += d[i % h] * u[i] + if self.past { past[i] } else { 0.0 };
         }
         let mask = |which: usize, row: usize, i: usize| {
             if self.dropout { self.masks[which][row / l * h + i] } else { 1.0 }
@@ -114,7 +117,7 @@ impl Case {
 
     fn literal_norm(&self, x: &[f64]) -> Vec<f64> {
         let BlockConfig { l, h, .. } = self.config;
-        let [.., gamma, beta] = &self.tensors;
+        let [.., gamma, beta, _] = &self.tensors;
         let moments = |values: &[f64]| {
             let n = values.len() as f64;
             let mean = values.iter().sum::<f64>() / n;
@@ -166,8 +169,10 @@ impl Case {
         for (i, (y, e)) in y.iter().zip(&expected).enumerate() {
             assert!((y - e).abs() <= 1e-12 * max, "{name}: y[{i}] = {y}, not {e}");
         }
-        let BlockGrads { k, d, out_weight, out_bias, gamma, beta } = grads;
-        let grads = [dx, k, d, out_weight, out_bias, gamma, beta];
+        let BlockGrads { k, d, out_weight, out_bias, gamma, beta, past } = grads;
+        assert_eq!(past.is_some(), self.past);
+        let mut grads = vec![dx, k, d, out_weight, out_bias, gamma, beta];
+        grads.extend(past);
         for (which, grad) in grads.iter().enumerate() {
             let max = grad.iter().fold(1e-2f64, |m, g| m.max(g.abs()));
             // Every element of the small tensors, some of the large.
@@ -200,6 +205,7 @@ fn equals_its_definition_and_its_finite_differences() {
             let config = BlockConfig { l: 9, h: 5, prenorm, glu, bidirectional };
             let mut case = Case::new(3, config, if on(3) { 4 } else { 9 }, norm);
             case.dropout = on(3);
+            case.past = !bidirectional && on(1) != on(3);
             if norm == "batch counted" || on(2) {
                 case.lengths = Some(vec![9, 3, 6]);
             }
@@ -220,6 +226,7 @@ fn groups_and_chunks_fit_together() {
         let config = BlockConfig { l, h, prenorm, glu: h == 9, bidirectional: false };
         let mut case = Case::new(b, config, l, norm);
         case.dropout = true;
+        case.past = h != 16;
         case.lengths = (norm == "batch counted").then(|| vec![l, 1, l / 2]);
         case.check();
     }
@@ -249,9 +256,10 @@ fn single_precision_is_close() {
     let (y, dx, grads) = case.run();
     let single = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<_>>();
     let tensors = case.tensors.each_ref().map(|t| single(t));
-    let [x, k, d, out_weight, out_bias, gamma, beta] = &tensors;
+    let [x, k, d, out_weight, out_bias, gamma, beta, _] = &tensors;
     let norm = NormParams { gamma, beta, eps: 1e-5, norm: Norm::BatchTrain { counted: None } };
-    let params = BlockParams { k, d, out_weight, out_bias, norm, masks: None, lengths: None };
+    let params =
+        BlockParams { k, d, out_weight, out_bias, norm, masks: None, lengths: None, past: None };
     let mut block = Block::<f32>::new(config).unwrap();
     let (mut y32, mut dx32) = (vec![0.0; x.len()], vec![0.0; x.len()]);
     let (saved, _) = block.forward(x, &params, &mut y32, true).unwrap();
@@ -338,6 +346,8 @@ fn wrong_sizes_are_refused() {
     assert!(block.forward(x, &short, &mut y, false).is_err());
     let long = BlockParams { lengths: Some(&[4, 5]), ..case.params() };
     assert!(block.forward(x, &long, &mut y, false).is_err());
+    let past = BlockParams { past: Some(&x[1..]), ..case.params() };
+    assert!(block.forward(x, &past, &mut y, false).is_err());
     let k = BlockParams { k: &case.tensors[1][1..], ..case.params() };
     assert!(block.forward(x, &k, &mut y, false).is_err());
 }

@@ -86,6 +86,7 @@ fn block(threads: usize, b: usize, h: usize, l: usize, prenorm: bool) -> Vec<u32
             norm,
             masks: None,
             lengths: None,
+            past: None,
         };
         let config = BlockConfig { l, h, prenorm, glu: false, bidirectional: false };
         let mut block = Block::new(config).unwrap();

@@ -33,7 +33,7 @@ fn small(text: &Path, epochs: &str) -> Config {
         "lm",
         &[
             ("task.path", text.to_str().unwrap()),
-            ("task.len", "64"),
+            ("task.len", "32"),
             ("task.val", "0.1"),
             ("task.test", "0.1"),
             ("model.layers", "2"),
@@ -44,7 +44,10 @@ fn small(text: &Path, epochs: &str) -> Config {
             ("model.dropout", "0"),
             ("train.batch", "8"),
             ("train.epochs", epochs),
-            ("train.lr", "0.01"),
+            ("train.lr", "0.02"),
+            ("train.lr_w", "0.01"),
+            ("train.lr_lambda", "0.01"),
+            ("train.lr_delta", "0.01"),
             ("train.warmup_steps", "0"),
         ],
     )
@@ -118,6 +121,36 @@ fn a_resumed_run_sees_the_same_windows() {
     assert_eq!(summary.unwrap().stopped, Stopped::Interrupted);
     run(&config, &stopped, true).unwrap();
     assert_same(&remains(&whole), &remains(&stopped), "stopped in the second epoch");
+}
+
+#[test]
+fn streams_carry_their_past_and_resume() {
+    let temp = TempDir::new("lm-carry");
+    let text = temp.join("a.txt");
+    write_text(&text);
+    let mut config = small(&text, "8");
+    config.train.carry = true;
+    config.model.variant = dss::Variant::Exp;
+    let (whole, stopped) = (temp.join("whole"), temp.join("stopped"));
+    let summary = run(&config, &whole, false).unwrap();
+    assert!(summary.test.unwrap().loss < 0.9);
+    let stop = AtomicBool::new(false);
+    // In the middle of an epoch: the past is in the saved state.
+    let at = summary.steps / 8 + 3;
+    run_watched(&config, &stopped, false, &mut StopAt(at, &stop), &stop).unwrap();
+    let carried = std::fs::read(stopped.join("last/carry.safetensors")).unwrap();
+    run(&config, &stopped, true).unwrap();
+    assert_same(&remains(&whole), &remains(&stopped), "stopped in the second epoch");
+    assert!(!carried.is_empty());
+
+    let wrong = |sets: &[(&str, &str)]| {
+        let sets: Vec<_> = sets.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Config::resolve("lm", None, &[], &sets).unwrap_err().to_string()
+    };
+    let error = wrong(&[("train.carry", "true"), ("model.variant", "softmax")]);
+    assert!(error.contains("train.carry") && error.contains("variant"), "{error}");
+    let error = wrong(&[("carry", "true"), ("variant", "exp"), ("accumulate", "2")]);
+    assert!(error.contains("accumulate"), "{error}");
 }
 
 #[test]

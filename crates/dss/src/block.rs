@@ -136,6 +136,19 @@ impl Block {
         mode: Mode,
         index: usize,
     ) -> (Tensor<3>, Option<BatchStats>) {
+        self.forward_after(None, x, k, lengths, mode, index)
+    }
+
+    /// As [`Self::forward`], with what came before the sequences, as they still hear it: `[B, L, H]`.
+    pub(crate) fn forward_after(
+        &self,
+        past: Option<Tensor<3>>,
+        x: Tensor<3>,
+        k: Tensor<3>,
+        lengths: &[usize],
+        mode: Mode,
+        index: usize,
+    ) -> (Tensor<3>, Option<BatchStats>) {
         let [batch, l, h] = x.dims();
         let layer = &self.config.layer;
         let padded = lengths.iter().any(|&len| len < l);
@@ -155,6 +168,7 @@ impl Block {
             out_bias: self.mixer.out.bias.val(),
             gamma: self.norm.gamma.val(),
             beta: self.norm.beta.val(),
+            past,
         };
         let spec = BlockSpec {
             prenorm: self.config.prenorm,
@@ -165,6 +179,17 @@ impl Block {
             masks,
         };
         layer.form.block(x, &params, &spec)
+    }
+
+    /// What the layer reads of x `[B, L, H]`, cut off from its gradients.
+    pub(crate) fn layer_input(&self, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
+        let x = x.clone().detach();
+        if !self.config.prenorm {
+            return x.inner();
+        }
+        let (gamma, beta) = (self.norm.gamma.val().detach(), self.norm.beta.val().detach());
+        let mode = self.norm.mode(mode != Mode::Eval, None);
+        self.config.layer.form.norm(x, gamma, beta, &mode).0.inner()
     }
 
     /// The norm's running statistics moved towards `stats`.

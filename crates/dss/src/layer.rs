@@ -264,7 +264,7 @@ impl SequenceMixer for SsmLayer {
     /// If [`SsmLayer::check_len`] refuses the length.
     fn forward(&self, u: Tensor<3>) -> Tensor<3> {
         let k = self.kernel(u.dims()[1]);
-        let y = composed::mix(u, k, self.d.val(), self.config.bidirectional);
+        let y = composed::mix(u, k, self.d.val(), None, self.config.bidirectional);
         composed::project(y, self.out.weight.val(), self.out.bias.val(), self.config.glu)
     }
 

@@ -67,6 +67,7 @@
 //! | K | convolution kernels: `[C, H, L]` |
 
 pub mod block;
+pub mod carry;
 pub mod checkpoint;
 pub mod composed;
 pub mod config;
@@ -89,6 +90,7 @@ pub mod ssm;
 mod state;
 
 pub use block::{Block, BlockConfig, Mode};
+pub use carry::Carry;
 pub use checkpoint::{CheckpointMeta, load, save};
 pub use config::{
     Delta, Discretisation, Form, InputKind, Io, LambdaInit, MixerKind, ModelConfig, NormKind,

@@ -4,6 +4,7 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use crate::block::{Block, Mode};
+use crate::carry::Carry;
 use crate::config::{Io, ModelConfig};
 use crate::encoder::{Encoder, Input};
 use crate::error::{Error, Result};
@@ -129,7 +130,28 @@ impl Model {
         kernels: &Kernels,
         mode: Mode,
     ) -> Output {
-        let (hidden, stats) = self.hidden(input, lengths, kernels, mode);
+        self.answer(lengths, self.hidden(input, lengths, kernels, mode))
+    }
+
+    /// One pass over the next windows of B streams: `carry` has what their layers heard before, and then also this.
+    /// Gradients end at the windows' beginning.
+    ///
+    /// # Panics
+    /// As [`Self::forward`], or if `carry` is of another batch or model.
+    pub fn forward_carried(
+        &self,
+        input: Input,
+        kernels: &Kernels,
+        mode: Mode,
+        carry: &mut Carry,
+    ) -> Output {
+        let [batch, l] = input.dims();
+        let lengths = vec![l; batch];
+        let hidden = self.hidden_after(Some(carry), input, &lengths, kernels, mode);
+        self.answer(&lengths, hidden)
+    }
+
+    fn answer(&self, lengths: &[usize], (hidden, stats): (Tensor<3>, Vec<BatchStats>)) -> Output {
         let logits = self.head.forward(hidden, self.config.pool, lengths, self.config.form);
         Output { logits, stats }
     }
@@ -145,6 +167,17 @@ impl Model {
         kernels: &Kernels,
         mode: Mode,
     ) -> (Tensor<3>, Vec<BatchStats>) {
+        self.hidden_after(None, input, lengths, kernels, mode)
+    }
+
+    fn hidden_after(
+        &self,
+        mut carry: Option<&mut Carry>,
+        input: Input,
+        lengths: &[usize],
+        kernels: &Kernels,
+        mode: Mode,
+    ) -> (Tensor<3>, Vec<BatchStats>) {
         let [batch, l] = input.dims();
         assert_eq!(kernels.l, l, "the kernels are for another length than the input");
         assert_eq!(lengths.len(), batch, "there must be one length per sequence");
@@ -155,7 +188,8 @@ impl Model {
         let mut x = self.encoder.forward(input);
         let mut stats = Vec::new();
         for (i, (block, k)) in self.layers.iter().zip(&kernels.layers).enumerate() {
-            let (y, seen) = block.forward(x, k.clone(), lengths, mode, i);
+            let past = carry.as_mut().map(|carry| carry.pass(i, block, &x, mode));
+            let (y, seen) = block.forward_after(past, x, k.clone(), lengths, mode, i);
             x = y;
             stats.extend(seen);
         }

@@ -108,6 +108,8 @@ pub struct BlockParams {
     pub gamma: Tensor<1>,
     /// The norm's offset: `[H]` (`[1]` for [`NormMode::LayerScalar`]).
     pub beta: Tensor<1>,
+    /// `[B, L, H]`, added to K * u + D·u: what came before the sequence (see [`crate::carry`]).
+    pub past: Option<Tensor<3>>,
 }
 
 /// How a norm works in this pass.

@@ -210,6 +210,7 @@ fn check_block(random: &mut Random, [batch, l, h]: [usize; 3], options: Options)
         out_bias: random.leaf([rows]),
         gamma: random.leaf([h]),
         beta: random.leaf([h]),
+        past: (masks && !bidirectional).then(|| random.leaf([batch, l, h])),
     };
     let mut mask =
         || random.tensor([batch, h]).greater_scalar(0.0).float().cast(random.dtype) * 2.0;
@@ -239,6 +240,7 @@ fn check_block(random: &mut Random, [batch, l, h]: [usize; 3], options: Options)
                 ("dγ", grad(&params.gamma, &grads)),
                 ("dβ", grad(&params.beta, &grads)),
             ];
+            numbers.extend(params.past.iter().map(|past| ("dpast", grad(past, &grads))));
             add_stats(&mut numbers, stats);
             numbers
         };

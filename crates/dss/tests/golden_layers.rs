@@ -51,6 +51,7 @@ fn check(golden: &Golden, form: Form) {
         out_bias: golden.tensor(&format!("sd.{out}.bias"), [rows]).require_grad(),
         gamma: ones(),
         beta: ones() - 1.0,
+        past: None,
     };
     let spec = BlockSpec {
         prenorm: true,

@@ -92,6 +92,36 @@ impl Dataset for Shifted {
         let (tokens, end, len) = (self.tokens.clone(), self.end, self.len);
         Some(Arc::new(Self { tokens, end, len, epoch: Some((seed, epoch)) }))
     }
+
+    fn streams(&self, count: usize, seed: u64, epoch: u64) -> Option<Arc<dyn Dataset>> {
+        let windows = self.len() / count.max(1);
+        // They begin anywhere in what is left over.
+        let left = self.end - 1 - count * windows * self.len;
+        let start = stream("lm-streams", seed, epoch).random_range(0..=left as u64) as usize;
+        let (tokens, len) = (self.tokens.clone(), self.len);
+        Some(Arc::new(Streams { tokens, start, len, count, windows }))
+    }
+}
+
+/// Consecutive windows of equally long streams that follow each other in the text.
+struct Streams {
+    tokens: Arc<Tokens>,
+    start: usize,
+    len: usize,
+    count: usize,
+    windows: usize,
+}
+
+impl Dataset for Streams {
+    fn len(&self) -> usize {
+        self.count * self.windows
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        let (window, stream) = (i / self.count, i % self.count);
+        let first = self.start + (stream * self.windows + window) * self.len + 1;
+        Ok(self.tokens.example(first..first + self.len, 0))
+    }
 }
 
 /// Windows that score every position of a part once, each but those at the head of the text after `context` positions
@@ -130,7 +160,7 @@ mod tests {
     use super::*;
 
     /// The text 0, 1, 2, ...: a position is its id.
-    fn count(n: usize) -> Arc<Tokens> {
+    fn count_up(n: usize) -> Arc<Tokens> {
         Arc::new(Tokens::new((0..n as u32).collect(), n))
     }
 
@@ -148,7 +178,7 @@ mod tests {
             n in 3usize..400, start in 1usize..300, len in 2usize..50, context in 0usize..49,
         ) {
             let (start, context) = (start.min(n - 1), context.min(len - 1));
-            let windows = Fixed::new(count(n), start..n, len, context);
+            let windows = Fixed::new(count_up(n), start..n, len, context);
             let mut seen = Vec::new();
             for i in 0..windows.len() {
                 let (x, y) = parts(windows.example(i).unwrap());
@@ -169,7 +199,7 @@ mod tests {
         ) {
             prop_assume!(n > len + 1);
             let end = n - 1;
-            let all = Shifted::new(count(n), end, len);
+            let all = Shifted::new(count_up(n), end, len);
             let shifted = all.in_epoch(seed, epoch).unwrap();
             prop_assert_eq!(shifted.len(), all.len());
             for i in 0..all.len() {
@@ -184,9 +214,34 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn streams_go_on(
+            n in 100usize..2000, len in 2usize..30, count in 1usize..9, epoch in any::<u64>(),
+        ) {
+            let end = n - 1;
+            let all = Shifted::new(count_up(n), end, len);
+            let streams = all.streams(count, 7, epoch).unwrap();
+            prop_assert_eq!(streams.len(), all.len() / count * count);
+            let mut seen = std::collections::BTreeSet::new();
+            let mut next = vec![None; count];
+            for i in 0..streams.len() {
+                let (x, y) = parts(streams.example(i).unwrap());
+                prop_assert!(x.len() == len && x.iter().zip(&y).all(|(&x, &y)| y == x as i32 + 1));
+                prop_assert!((y[len - 1] as usize) < end);
+                let next = &mut next[i % count];
+                prop_assert!(next.is_none() || *next == Some(x[0]));
+                *next = Some(x[len - 1] + 1);
+                seen.extend(x);
+            }
+            prop_assert_eq!(seen.len(), streams.len() * len, "nothing twice");
+        }
+    }
+
     #[test]
     fn windows_depend_on_seed_and_epoch() {
-        let all = Shifted::new(count(1000), 900, 100);
+        let all = Shifted::new(count_up(1000), 900, 100);
         let start = |seed, epoch| {
             let set = all.in_epoch(seed, epoch).unwrap();
             (0..5).map(|i| parts(set.example(i).unwrap()).0[0]).collect::<Vec<_>>()

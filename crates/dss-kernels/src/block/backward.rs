@@ -26,6 +26,8 @@ pub struct BlockGrads<T> {
     pub gamma: Vec<T>,
     /// Of the norm's offset.
     pub beta: Vec<T>,
+    /// Of the past, if there is one.
+    pub past: Option<Vec<T>>,
 }
 
 /// Sums over the rows of each slot.
@@ -70,6 +72,7 @@ impl<T: Real> Block<T> {
             post = Some(p.norm.backward_coefficients(&stats, &sum, &product));
         }
         let total_rows = x.len() / h;
+        let mut past = p.past.map(|_| Vec::with_capacity(x.len()));
         let size = self.group * l * h;
         for (group, x) in x.chunks(size).enumerate() {
             let at = group * size..group * size + x.len();
@@ -102,6 +105,7 @@ impl<T: Real> Block<T> {
                 self.weight_grad.add(some.len());
             }
             let (dv, du) = (&self.v.as_slice()[inside], &mut self.du.as_mut_slice()[inside]);
+            past.iter_mut().for_each(|past| past.extend_from_slice(dv));
             self.conv.adjoint_samples(u, dv, du, group == 0);
             pass.after_conv(x, dy, du, dx, &mut sums);
         }
@@ -126,6 +130,7 @@ impl<T: Real> Block<T> {
             out_bias: round(&sum_slots(&sums.bias, out_width)[..o]),
             gamma: round(&product),
             beta: round(&sum),
+            past,
         })
     }
 }

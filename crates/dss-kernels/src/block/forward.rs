@@ -48,6 +48,9 @@ impl<T: Real> Block<T> {
                     None => &mut self.v.as_mut_slice()[..x.len()],
                 };
                 self.conv.filter_samples(u, v);
+                if let Some(past) = p.past {
+                    add_past(&past[at.clone()], v);
+                }
                 let s = s_kept.as_mut().map(|s| &mut s[at]);
                 RowPass {
                     config: self.config,
@@ -70,6 +73,17 @@ impl<T: Real> Block<T> {
         let saved = v_kept.map(|v| Saved { v, s: s_kept, stats });
         Ok((saved, moments))
     }
+}
+
+/// v += past.
+fn add_past<T: Real>(past: &[T], v: &mut [T]) {
+    let v = Disjoint::new(v);
+    par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
+        let part = share(past.len(), SLOTS, slot);
+        // SAFETY: the shares do not overlap.
+        let v = unsafe { v.part(part.start, part.len()) };
+        v.iter_mut().zip(&past[part]).for_each(|(v, &past)| *v += past);
+    });
 }
 
 /// u of the samples from `first` on: x, or its norm, with zeros from each sample's length on.

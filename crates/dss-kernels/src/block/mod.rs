@@ -80,11 +80,13 @@ pub struct BlockParams<'a, T> {
     pub masks: Option<[&'a [T]; 2]>,
     /// Per sample, where its padding begins: the layer's input is zero from there on.
     pub lengths: Option<&'a [usize]>,
+    /// `[B, L, H]`, added to K * u + D·u: what came before the sequence, as it still sounds.
+    pub past: Option<&'a [T]>,
 }
 
 /// What the backward needs of a forward call.
 pub struct Saved<T: Real> {
-    /// K * u + D·u: `[B, L, H]`
+    /// K * u + D·u, and the past: `[B, L, H]`
     v: Buffer<T>,
     /// x + f(x) of a post-norm block: `[B, L, H]`
     s: Option<Buffer<T>>,
@@ -128,6 +130,7 @@ struct Scratch<T: Real> {
 ///     norm,
 ///     masks: None,
 ///     lengths: None,
+///     past: None,
 /// };
 /// let (x, mut y) = ([1.0, 2.0, 3.0, 4.0], [0.0; 4]);
 /// block.forward(&x, &params, &mut y, false)?;
@@ -212,6 +215,9 @@ impl<T: Real> Block<T> {
         if let Norm::BatchEval { mean, var } = p.norm.norm {
             check_len(op, "mean", "[H]", h, mean.len())?;
             check_len(op, "var", "[H]", h, var.len())?;
+        }
+        if let Some(past) = p.past {
+            check_len(op, "past", "that of x", x.len(), past.len())?;
         }
         for mask in p.masks.iter().flatten() {
             check_len(op, "mask", "[B, H]", b * h, mask.len())?;

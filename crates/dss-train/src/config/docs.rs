@@ -38,7 +38,7 @@ pub const MODEL: [KeyDoc; 20] = [
 ];
 
 /// The keys of `[train]`.
-pub const TRAIN: [KeyDoc; 21] = [
+pub const TRAIN: [KeyDoc; 22] = [
     ("batch", "sequences per micro-batch"),
     ("accumulate", "micro-batches per optimiser step"),
     ("epochs", "passes over the training set"),
@@ -59,6 +59,10 @@ pub const TRAIN: [KeyDoc; 21] = [
     ("eval_batch", "sequences per batch of an evaluation; 0: as `batch`"),
     ("eval_every", "optimiser steps between evaluations; 0: one per epoch"),
     ("delta_log_bound", "bound on |Δ_log|; 0: none"),
+    (
+        "carry",
+        "lm: batch streams through the text, the layers' states carried from step to step (variant exp)",
+    ),
     (
         "checkpoint_seconds",
         "seconds between saved states; evaluations and ends of epochs save too; 0: only they do",

@@ -46,6 +46,9 @@ pub struct TrainConfig {
     pub eval_every: u64,
     /// Bound on |Δ_log|; 0 = none.
     pub delta_log_bound: f64,
+    /// Streams that go on from step to step, what the layers heard before carried over without gradients, instead of
+    /// windows in random order.
+    pub carry: bool,
     /// Seconds between saved states, besides those at evaluations and ends of epochs; 0 = only those.
     pub checkpoint_seconds: u64,
 }
@@ -103,6 +106,7 @@ impl Default for TrainConfig {
             eval_batch: 0,
             eval_every: 0,
             delta_log_bound: 10.0,
+            carry: false,
             checkpoint_seconds: 60,
         }
     }

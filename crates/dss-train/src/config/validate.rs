@@ -50,11 +50,28 @@ pub(super) fn validate(
         let allowed = "false for a language model, which must not look ahead";
         return Err(ConfigError::Range { place, key, value: "true".into(), allowed });
     }
+    if config.train.carry {
+        carry(config).map_err(|what| {
+            let place = places.get("train.carry").cloned().unwrap_or_else(|| "default".to_owned());
+            ConfigError::Invalid { what: format!("{place}: train.carry: {what}") }
+        })?;
+    }
     config.model.validate().map_err(|error| {
         let what = error.to_string();
         let place = model_place(&what, places).map(|place| format!("{place}: "));
         ConfigError::Invalid { what: format!("{}[model] {what}", place.unwrap_or_default()) }
     })
+}
+
+/// Whether states can be carried from step to step.
+fn carry(config: &Config) -> Result<(), String> {
+    if !matches!(config.task, TaskConfig::Lm(_)) {
+        return Err("only the task lm has streams; set train.carry to false".into());
+    }
+    if config.train.accumulate != 1 {
+        return Err("set train.accumulate to 1".into());
+    }
+    config.model.check_carry().map_err(|error| error.to_string())
 }
 
 /// Where a key that a complaint about `[model]` names was set: on the command line, in a file, or in the preset, the

@@ -1,5 +1,6 @@
 //! The training loop.
 
+mod carry;
 mod clock;
 mod events;
 mod saving;
@@ -85,6 +86,11 @@ fn run(
         observer.event(&Event::Note(text.clone()));
     }
     check_sizes(&task)?;
+    if config.train.carry && task.train.len() < config.train.batch {
+        let (windows, streams) = (task.train.len(), config.train.batch);
+        let what = format!("train.carry: {windows} windows are too few for {streams} streams");
+        return Err(Error::Mismatch(format!("{what}; lower train.batch or task.len")));
+    }
     let examples = [&task.train, &task.val, &task.test].map(|split| split.len());
     memory::check(config, &bridge::io(&task.spec), examples)?;
     let device = &options.device.clone().autodiff();
@@ -158,6 +164,12 @@ fn steps(
 /// The batches of an epoch (from 0), from its step `step` on.
 fn epoch(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Loader {
     let n = task.train.len();
+    let streams = || task.train.streams(config.batch, config.seed, epoch);
+    if let Some(streams) = config.carry.then(streams).flatten() {
+        let order = (0..streams.len() as u32).collect();
+        let (spec, batch, skip) = (task.spec.clone(), config.batch, step as usize);
+        return Loader::new(streams, spec, order, batch, true, Padding::Longest, skip);
+    }
     let order = epoch_order(n, config.seed, epoch);
     // Fewer examples than one step takes: then the only step has all of them.
     let drop_last = n >= config.batch.saturating_mul(config.accumulate);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use dss::checkpoint::{self, CheckpointMeta};
 
+use super::carry;
 use super::events::{Event, Observer};
 use super::session::Session;
 use crate::bridge;
@@ -22,6 +23,9 @@ impl Session<'_> {
         atomic::write_dir(&path, |dir| {
             self.save_model(&dir.join("model.safetensors"))?;
             self.optimiser.save(&dir.join("optimiser.safetensors"))?;
+            if let Some(carry) = &self.carry {
+                carry::save(&dir.join(carry::FILE), carry)?;
+            }
             self.state.save(&dir.join("state.json"))
         })?;
         self.saved_step = Some(self.state.step);

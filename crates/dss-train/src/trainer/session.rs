@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss::{Model, checkpoint};
+use dss::{Carry, Model, checkpoint};
 use dss_data::{Batch, Task};
 
 use super::clock::Clock;
 use super::events::{Event, Observer, Stopped, Summary};
-use super::step;
+use super::{carry, step};
 use crate::bridge;
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -32,6 +32,8 @@ pub(super) struct Session<'a> {
     pub(super) state: State,
     pub(super) metrics: Metrics,
     pub(super) clock: Clock,
+    /// What the streams left behind; none unless `train.carry`.
+    pub(super) carry: Option<Carry>,
     /// Step of the state in `last/`.
     pub(super) saved_step: Option<u64>,
 }
@@ -65,6 +67,7 @@ impl<'a> Session<'a> {
             state,
             metrics,
             clock,
+            carry: None,
         };
         run.write_config(config)?;
         session.save(&mut ())?;
@@ -94,6 +97,10 @@ impl<'a> Session<'a> {
             checkpoint::load(run.best(), device)
                 .map_err(|error| Error::NoBest { path: run.best(), what: error.to_string() })?;
         }
+        let carry = match config.train.carry && state.step % state.steps_per_epoch != 0 {
+            true => Some(carry::load(&last.join(carry::FILE), &model, config.train.batch)?),
+            false => None,
+        };
         let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?;
         clock.go_on_from(metrics.seconds());
         run.write_config(config)?;
@@ -109,6 +116,7 @@ impl<'a> Session<'a> {
             state,
             metrics,
             clock,
+            carry,
         })
     }
 
@@ -121,7 +129,12 @@ impl<'a> Session<'a> {
     pub(super) fn step(&mut self, micro: &[Batch], observer: &mut dyn Observer) -> Result<()> {
         let train = &self.config.train;
         let begin = Instant::now();
-        let found = step::gradients(&self.model, micro, train.seed, self.state.step, DType::F32)?;
+        if train.carry && self.epoch_ends() {
+            self.carry = Some(Carry::new(&self.model, train.batch)?);
+        }
+        let (step, carry) = (self.state.step, self.carry.as_mut());
+        let found =
+            step::gradients_carried(&self.model, micro, train.seed, step, DType::F32, carry)?;
         let loss = found.tally.mean_loss();
         if !loss.is_finite() {
             return Err(self.bad(self.state.step + 1, &format!("the loss is {loss}"), None));

@@ -5,7 +5,7 @@
 
 use burn::tensor::{DType, Tensor, TensorData};
 use dss::ops::BatchStats;
-use dss::{DropoutKey, Mode, Model};
+use dss::{Carry, DropoutKey, Mode, Model};
 use dss_data::Batch;
 
 use crate::bridge;
@@ -32,6 +32,18 @@ pub fn gradients(
     step: u64,
     dtype: DType,
 ) -> Result<Found> {
+    gradients_carried(model, micro, seed, step, dtype, None)
+}
+
+/// As [`gradients`]; with `carry` the batch has the next windows of its streams.
+pub(super) fn gradients_carried(
+    model: &Model,
+    micro: &[Batch],
+    seed: u64,
+    step: u64,
+    dtype: DType,
+    mut carry: Option<&mut Carry>,
+) -> Result<Found> {
     let device = model.device();
     let total = micro.iter().map(|batch| loss::scored(&batch.target)).sum();
     let l = micro.iter().map(|batch| batch.l).max().unwrap_or(0);
@@ -45,8 +57,11 @@ pub fn gradients(
     for (i, batch) in micro.iter().enumerate() {
         let dropout = DropoutKey { seed, step, micro: i as u32 };
         let input = bridge::input(batch, &device, dtype);
-        let output =
-            model.forward(input, &batch.lengths, &kernels_of(batch.l), Mode::Train { dropout });
+        let (kernels, mode) = (kernels_of(batch.l), Mode::Train { dropout });
+        let output = match &mut carry {
+            Some(carry) => model.forward_carried(input, &kernels, mode, carry),
+            None => model.forward(input, &batch.lengths, &kernels, mode),
+        };
         let [rows, width] = output.logits.dims();
         let assessed = loss::assess(&bridge::host(&output.logits), width, &batch.target, total);
         found.tally.add(&assessed.tally);

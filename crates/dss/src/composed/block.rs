@@ -34,16 +34,27 @@ fn layer(u: Tensor<3>, params: &BlockParams, spec: &BlockSpec) -> Tensor<3> {
         }
         None => u,
     };
-    let y = mix(u, params.k.clone(), params.d.clone(), spec.bidirectional);
+    let (k, d, past) = (params.k.clone(), params.d.clone(), params.past.clone());
+    let y = mix(u, k, d, past, spec.bidirectional);
     let y = dropped(y, spec, 0);
     let y = project(y, params.out_weight.clone(), params.out_bias.clone(), spec.glu);
     dropped(y, spec, 1)
 }
 
-/// GELU(K * u + D·u): `[B, L, H]` -> `[B, L, H]`.
-pub(crate) fn mix(u: Tensor<3>, k: Tensor<3>, d: Tensor<1>, bidirectional: bool) -> Tensor<3> {
+/// GELU(K * u + D·u + past): `[B, L, H]` -> `[B, L, H]`.
+pub(crate) fn mix(
+    u: Tensor<3>,
+    k: Tensor<3>,
+    d: Tensor<1>,
+    past: Option<Tensor<3>>,
+    bidirectional: bool,
+) -> Tensor<3> {
     let skip = u.clone() * d.unsqueeze();
-    gelu(conv(u, k, bidirectional) + skip)
+    let y = conv(u, k, bidirectional) + skip;
+    gelu(match past {
+        Some(past) => y + past,
+        None => y,
+    })
 }
 
 /// x·Φ(x) with the error function itself, differentiated as such on every backend.

@@ -31,8 +31,8 @@ pub fn block(
         lengths: spec.lengths.clone(),
         seen: seen.clone(),
     };
-    let BlockParams { k, d, out_weight, out_bias, gamma, beta } = params;
-    let operands = vec![
+    let BlockParams { k, d, out_weight, out_bias, gamma, beta, past } = params;
+    let mut operands = vec![
         (&x).into(),
         k.into(),
         d.into(),
@@ -41,6 +41,7 @@ pub fn block(
         gamma.into(),
         beta.into(),
     ];
+    operands.extend(past.as_ref().map(Into::into));
     let y = call(op, operands, &x.device());
     (y, seen.take(&x.device(), x.dtype()))
 }
@@ -74,6 +75,7 @@ impl BlockOp {
                 norm,
                 masks: masks.as_ref().map(|masks| masks.each_ref().map(|m| &m[..])),
                 lengths: self.lengths.as_deref(),
+                past: inputs.get(7).map(|past| slice(past)),
             };
             <T as Planned>::blocks().with(self.config, make, |plan| body(plan, &params))
         });
@@ -101,9 +103,10 @@ impl Operation for BlockOp {
         let saved = *kept.downcast::<Option<Saved<T>>>().expect("kept by this operation");
         let saved = saved.expect("kept for the backward");
         let mut dx = T::buffers().take(x.len());
-        let BlockGrads { k, d, out_weight, out_bias, gamma, beta } =
+        let BlockGrads { k, d, out_weight, out_bias, gamma, beta, past } =
             self.with(inputs, |plan, params| plan.backward(x, params, saved, slice(dy), &mut dx));
-        let grads = [k, d, out_weight, out_bias, gamma, beta].into_iter().zip(&inputs[1..]);
+        let grads = [k, d, out_weight, out_bias, gamma, beta].into_iter().chain(past);
+        let grads = grads.zip(&inputs[1..]);
         let grads = grads.map(|(grad, input)| tensor(grad, input.shape()));
         std::iter::once(pooled_tensor(dx, inputs[0].shape())).chain(grads).collect()
     }

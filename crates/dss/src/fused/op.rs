@@ -1,4 +1,4 @@
-//! One custom operation of Burn for all of ours: up to seven tensors in, one out, with a backward of its own.
+//! One custom operation of Burn for all of ours: up to eight tensors in, one out, with a backward of its own.
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn::backend::autodiff::grads::Gradients;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::slices::Float;
 
 /// Most tensors that an operation takes.
-const INPUTS: usize = 7;
+const INPUTS: usize = 8;
 
 /// What a forward call keeps for its backward.
 pub(super) type Kept = Box<dyn Any + Send>;
@@ -74,6 +74,7 @@ pub trait FusedOps: Backend {
         e: FloatTensor<Self>,
         f: FloatTensor<Self>,
         g: FloatTensor<Self>,
+        h: FloatTensor<Self>,
         call: Call,
     ) -> FloatTensor<Self>;
 }
@@ -97,8 +98,8 @@ pub(super) fn call<const D: usize>(
     let mut operands = operands.into_iter();
     let filler = Tensor::<1>::zeros([1], device);
     let mut next = || operands.next().unwrap_or_else(|| Operand::from(&filler)).0;
-    let (a, b, c, d, e, f, g) = (next(), next(), next(), next(), next(), next(), next());
-    Tensor::from_dispatch(Dispatch::dss_call(a, b, c, d, e, f, g, call))
+    let [a, b, c, d, e, f, g, h]: [_; INPUTS] = std::array::from_fn(|_| next());
+    Tensor::from_dispatch(Dispatch::dss_call(a, b, c, d, e, f, g, h, call))
 }
 
 impl FusedOps for Flex {
@@ -110,9 +111,10 @@ impl FusedOps for Flex {
         e: FlexTensor,
         f: FlexTensor,
         g: FlexTensor,
+        h: FlexTensor,
         call: Call,
     ) -> FlexTensor {
-        let inputs = [a, b, c, d, e, f, g].map(|t| t.to_contiguous());
+        let inputs = [a, b, c, d, e, f, g, h].map(|t| t.to_contiguous());
         call.operation.forward(&inputs[..call.inputs], false).0
     }
 }
@@ -161,9 +163,10 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         e: FloatTensor<Self>,
         f: FloatTensor<Self>,
         g: FloatTensor<Self>,
+        h: FloatTensor<Self>,
         call: Call,
     ) -> FloatTensor<Self> {
-        let all = [a, b, c, d, e, f, g];
+        let all = [a, b, c, d, e, f, g, h];
         let nodes = all.each_ref().map(|t| t.node());
         let prepared = CallBackward.prepare::<C>(nodes).compute_bound().stateful();
         let inputs = all.map(|t| t.into_primitive().to_contiguous());
