@@ -91,12 +91,18 @@ def against_reference():
 
 
 def against_golden(gold):
-    """Every variant against a stored training of a post-norm BatchNorm model on tokens."""
+    """Every variant against stored steps of a post-norm BatchNorm model on tokens: a training of
+    DSS, a first step of S4."""
+    kernel, parts, runs = "kernel", ("log_dt", "Lambda", "W"), RUNS
+    s4 = "sd.model.layers.0.layer.kernel.kernel.P" in gold
+    if s4:
+        kernel, parts = "kernel.kernel", ("log_dt", "log_w_real", "w_imag", "P", "B", "C")
+        runs = [("torch", "listing", run_torch)]
     names = {"encoder.weight": "encoder.weight"}
     for i in range(2):
         old, new = f"model.layers.{i}", f"layers.{i}"
-        for part in ("log_dt", "Lambda", "W"):
-            names[f"{new}.{part}"] = f"{old}.layer.kernel.{part}"
+        for part in parts:
+            names[f"{new}.{part}"] = f"{old}.layer.{kernel}.{part}"
         names[f"{new}.D"] = f"{old}.layer.D"
         for part in ("weight", "bias"):
             names[f"{new}.out.{part}"] = f"{old}.layer.output_linear.{part}"
@@ -111,21 +117,26 @@ def against_golden(gold):
     def read(prefix, names):
         tensors = {new: gold[f"{prefix}.{old}"] for new, old in names.items()}
         for name, a in tensors.items():  # axes of one
-            if name.endswith((".W", ".D")):
+            if name.endswith((".W", ".D", ".C", ".log_w_real", ".w_imag")):
                 tensors[name] = a[0]
+            if name.endswith((".P", ".B")):
+                tensors[name] = a[0, 0]
             if name.endswith("out.bias"):
                 tensors[name] = a[:, 0]
         return {name: np.ascontiguousarray(a) for name, a in tensors.items()}
 
     p = read("sd", names)
-    (vocab, H), N = p["encoder.weight"].shape, p["layers.0.Lambda"].shape[0]
+    vocab, H = p["encoder.weight"].shape
+    N = 2 * len(p["layers.0.w_imag"]) if s4 else len(p["layers.0.Lambda"])
     B, L = gold["x"].shape
     size = dataclasses.replace(
-        SIZES["listops"], layers=2, H=H, N=N, L=L, B=B, vocab=vocab, classes=len(p["head.bias"])
+        SIZES["listops"], layers=2, H=H, N=N, L=L, B=B, vocab=vocab, classes=len(p["head.bias"]),
+        mixer="s4" if s4 else "dss",
     )
-    losses = list(gold["adamw.losses"])
-    want = losses, read("grad", names), read("adamw.after", {**names, **stats})
-    for peer, variant, run in RUNS:
+    losses = list(gold["loss_train" if s4 else "adamw.losses"])
+    end = read("after_fwd", stats) if s4 else read("adamw.after", {**names, **stats})
+    want = losses, read("grad", names), end
+    for peer, variant, run in runs:
         got = run(variant, size, AdamW(lr_delta=0.02), p, read("sd", stats),
                   gold["x"], gold["target"], gold["lengths"], len(losses))
         yield from compare(f"{peer} {variant}", got, want)

@@ -25,9 +25,8 @@ def parameters(size, dtype=np.float32, seed=0):
         p["encoder.weight"] = uniform(1, size.H, 1)
         p["encoder.bias"] = uniform(1, size.H)
     for i in range(size.layers):
-        p[f"layers.{i}.Lambda"] = skew_hippo(size.N)
-        p[f"layers.{i}.log_dt"] = rng.uniform(np.log(1e-3), np.log(1e-1), (size.H, 2))
-        p[f"layers.{i}.W"] = rng.standard_normal((size.H, size.N, 2))
+        kernel = s4_kernel(size, rng) if size.mixer == "s4" else dss_kernel(size, rng)
+        p.update({f"layers.{i}.{name}": a for name, a in kernel.items()})
         p[f"layers.{i}.D"] = rng.standard_normal(size.H)
         p[f"layers.{i}.out.weight"] = uniform(size.H, size.H, size.H)
         p[f"layers.{i}.out.bias"] = uniform(size.H, size.H)
@@ -37,6 +36,34 @@ def parameters(size, dtype=np.float32, seed=0):
     p["head.weight"] = uniform(size.H, size.classes, size.H)
     p["head.bias"] = uniform(size.H, size.classes)
     return {name: np.ascontiguousarray(a, dtype=dtype) for name, a in p.items()}
+
+
+def dss_kernel(size, rng):
+    """Λ, Δ and W of a layer."""
+    return {
+        "Lambda": skew_hippo(size.N),
+        "log_dt": rng.uniform(np.log(1e-3), np.log(1e-1), (size.H, 2)),
+        "W": rng.standard_normal((size.H, size.N, 2)),
+    }
+
+
+def s4_kernel(size, rng):
+    """HiPPO-LegS as a diagonal plus P P*, and a random C."""
+    n = np.arange(size.N)
+    P, B = np.sqrt(n + 0.5), np.sqrt(2 * n + 1)
+    A = -np.tril(np.outer(B, B), -1) - np.diag(n + 1.0)
+    skew = A + np.outer(P, P) + np.eye(size.N) / 2
+    w, V = np.linalg.eigh(-1j * skew)
+    V = V[:, w > 0]
+    pairs = lambda v: np.stack([(V.conj().T @ v).real, (V.conj().T @ v).imag], axis=-1)
+    return {
+        "log_w_real": np.full(V.shape[1], np.log(0.5)),
+        "w_imag": w[w > 0],
+        "P": pairs(P),
+        "B": pairs(B),
+        "C": rng.standard_normal((size.H, V.shape[1], 2)),
+        "log_dt": rng.uniform(np.log(1e-3), np.log(1e-1), size.H),
+    }
 
 
 def running_stats(size, dtype=np.float32):

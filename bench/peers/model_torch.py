@@ -1,8 +1,10 @@
-"""The DSS classifier in PyTorch: encoder, blocks, mean over the length, linear head, AdamW.
+"""The DSS and the S4 classifier in PyTorch: encoder, blocks, mean over the length, linear head, AdamW.
 
-Parameters are a dictionary of named tensors (model_data.py). Three variants of the same model:
+Parameters are a dictionary of named tensors (model_data.py). Three variants of the DSS model,
+of which S4 has the first:
 
-listing: the reference. Kernel and convolution are the paper's listing, the rest plain PyTorch.
+listing: the reference. Kernel and convolution are the paper's listing (the kernel of S4: that of
+    s4_torch.py), the rest plain PyTorch.
 blocked: the same with the kernel as a blocked real product and a convolution with its own
     backward (ops_torch.py); nothing else changes.
 tuned: activations are [H B L], so that the projection is one matrix product and a channel one
@@ -14,6 +16,7 @@ import torch
 import torch.nn.functional as F
 
 import ops_torch
+import s4_torch
 from cases import block_length
 
 VARIANTS = ("listing", "blocked", "tuned")
@@ -27,7 +30,8 @@ def layer(variant, p, u):
     if variant == "tuned":
         return layer_tuned(p, u)
     kernel, conv = ops_torch.VARIANTS["listing" if variant == "listing" else "blocked-real"]
-    K = kernel(p["Lambda"], p["log_dt"], p["W"], u.shape[-1])
+    L = u.shape[-1]
+    K = s4_torch.kernel(p, L) if "P" in p else kernel(p["Lambda"], p["log_dt"], p["W"], L)
     y = F.gelu(conv(u, K) + p["D"].unsqueeze(-1) * u)
     return torch.einsum("oh,bhl->bol", p["out.weight"], y) + p["out.bias"].unsqueeze(-1)
 

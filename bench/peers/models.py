@@ -10,7 +10,10 @@ from harness import (
 from sizes import SIZES
 
 NAMES = list(SIZES)
-GOLDEN = ROOT / "crates" / "dss" / "tests" / "golden" / "model_dss_softmax_bn_post_tok.safetensors"
+GOLDEN = [
+    ROOT / "crates" / "dss" / "tests" / "golden" / f"model_{name}_bn_post_tok.safetensors"
+    for name in ("dss_softmax", "s4")
+]
 LOSS_TOLERANCE = 1e-3  # of the first loss between peers, f32
 BUILD = "cargo build --release -p dss-cli"
 
@@ -33,15 +36,17 @@ def limits(quick):
 
 
 def golden_files():
-    """A stored training, where the tests of the crate bring it along."""
-    return [GOLDEN] if GOLDEN.is_file() else []
+    """Stored steps, where the tests of the crate bring them along."""
+    return [path for path in GOLDEN if path.is_file()]
 
 
 # --- the peers ---------------------------------------------------------------
 
 
-def variants(quick):
+def variants(size, quick):
     """Column -> the (library, variant) pairs tried for it; the fastest counts."""
+    if size.mixer == "s4":
+        return {"listing": [("torch", "listing")]}
     jax = ["blocked"] if quick else ["blocked", "blocked-real"]
     return {
         "listing": [("torch", "listing")],
@@ -53,10 +58,10 @@ def variants(quick):
 
 def estimate_mb(size, variant):
     """Rough peak: what every layer keeps for the backward pass, and for the listing one
-    complex [H N L] tensor per layer and a few more at a time."""
+    complex [H N L] tensor per layer and a few more at a time (of S4 four half as large)."""
     need = 16 * size.layers * size.B * size.H * size.L * 4
     if variant == "listing":
-        need += (size.layers + 4) * size.H * size.N * size.L * 8
+        need += (size.layers + 4) * size.H * size.N * size.L * 8 * (2 if size.mixer == "s4" else 1)
     return need / 2**20
 
 
@@ -85,9 +90,11 @@ def prepare_ours():
 
 
 def measure_ours(size, options, env):
-    command = [program(), "bench", "train", "--size", size.name, "--json", "--steps", options.repeats]
+    shape, model = size.name.removesuffix("-s4"), "s4" if size.mixer == "s4" else "dss-softmax"
+    command = [program(), "bench", "train", "--size", shape, "--model", model, "--json",
+               "--steps", options.repeats]
     record = attempt(command, env, options.timeout)
-    if record["status"] == "ok" and record.get("size") != size.name:
+    if record["status"] == "ok" and record.get("size") != shape:
         return {"status": "failed", "reason": f"answered for {record.get('size')!r}"}
     return record
 
@@ -116,7 +123,7 @@ def measure(name, options, env):
     """Ours, every peer, ours again."""
     size = SIZES[name]
     return measure_row(
-        name, variants(options.quick), options.peers_only or not program().is_file(),
+        name, variants(size, options.quick), options.peers_only or not program().is_file(),
         lambda: measure_ours(size, options, env),
         lambda library, variant: measure_peer(size, library, variant, options, env),
         losses_agree,
@@ -135,25 +142,27 @@ def describe(name):
 
 
 def markdown(meta, rows):
-    lines = heading("Training step of a DSS model against PyTorch and JAX", meta) + [
-        "Cells: median ms of a step / peak MB, f32. Reference is the paper's listing in PyTorch, "
-        "strong the fastest peer. Ours is the median of two runs, one before and one after the "
+    lines = heading("Training step of a model against PyTorch and JAX", meta) + [
+        "Cells: median ms of a step / peak MB, f32. Reference is the paper's listing in PyTorch "
+        "(of S4: its plain form), strong the fastest peer of several. Ours is the median of two runs, one before and one after the "
         "peers.", "",
     ]
     body = []
     for row in rows:
-        strong = peer_cell(row["peers"][row["strong"]], HEADS[row["strong"]]) if row["strong"] else "-"
+        several = row["strong"] and len(row["peers"]) > 1
+        strong = peer_cell(row["peers"][row["strong"]], HEADS[row["strong"]]) if several else "-"
         body.append([
             describe(row["case"]), peer_cell(row["peers"]["listing"]), strong, ours_cell(row),
-            times(row["listing_over_ours"]), times(row["strong_over_ours"]),
+            times(row["listing_over_ours"]), times(row["strong_over_ours"] if several else None),
         ])
     header = ["size", "reference", "strong", "ours", "reference / ours", "strong / ours"]
     lines += grid("Training step", header, body)
 
     body = [
         [row["case"]] + [
-            peer_cell(peer, peer["best"] if column == "jax" else "")
-            for column, peer in row["peers"].items()
+            peer_cell(row["peers"][column], row["peers"][column]["best"] if column == "jax" else "")
+            if column in row["peers"] else "-"
+            for column in HEADS
         ]
         for row in rows
     ]

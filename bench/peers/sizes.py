@@ -15,6 +15,7 @@ class Size:
     layers: int = 6
     N: int = 64
     classes: int = 10
+    mixer: str = "dss"  # "dss" (softmax) or "s4" with N/2 conjugate pairs
 
 
 SIZES = {
@@ -23,13 +24,15 @@ SIZES = {
         Size("listops", H=128, L=2048, B=16, norm="batch", prenorm=False, vocab=18),
         Size("image", H=512, L=1024, B=8, norm="layer", prenorm=False),
         Size("speech", H=128, L=16000, B=4, norm="batch", prenorm=True),
+        Size("listops-s4", H=128, L=2048, B=16, norm="batch", prenorm=False, vocab=18, mixer="s4"),
     )
 }
 
-# The same three shapes of model, small: for the checks in f64.
+# The same three shapes of DSS models, small: for the checks in f64.
 SMALL = [
     dataclasses.replace(size, layers=2, H=6, L=40, B=3, N=5, classes=4)
     for size in SIZES.values()
+    if size.mixer == "dss"
 ]
 
 
@@ -37,7 +40,7 @@ SMALL = [
 class AdamW:
     lr: float = 0.01
     weight_decay: float = 0.01
-    lr_kernel: float = 1e-3  # of Lambda and W; these and log_dt never decay
+    lr_kernel: float = 1e-3  # of the other parameters of a kernel; they and log_dt never decay
     lr_delta: float = 1e-3  # of log_dt
     beta1: float = 0.9
     beta2: float = 0.999
@@ -48,6 +51,6 @@ class AdamW:
         last = name.rsplit(".", 1)[-1]
         if last == "log_dt":
             return self.lr_delta, 0.0
-        if last in ("Lambda", "W"):
+        if last in ("Lambda", "W", "log_w_real", "w_imag", "P", "B", "C"):
             return self.lr_kernel, 0.0
         return self.lr, self.weight_decay

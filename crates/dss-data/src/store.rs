@@ -22,6 +22,10 @@ use crate::{Error, Result};
 const MAGIC: &[u8; 8] = b"DSSSTOR1";
 /// Content hash, key, two counts, seal, magic.
 const FOOTER: usize = 32 + 32 + 16 + 32 + 8;
+/// About how many bytes of a file are resident at most.
+const RESIDENT: u64 = 32 << 20;
+/// What reading anything may make resident: systems map the pages around, too.
+const AROUND: u64 = 64 << 10;
 
 /// What the stored examples depend on.
 pub(crate) struct StoreKey {
@@ -135,6 +139,8 @@ fn full(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
 #[derive(Debug)]
 pub(crate) struct Store {
     map: Mmap,
+    /// Bytes that have become resident since the last [`Store::release`], at most.
+    resident: AtomicU64,
     path: PathBuf,
     count: usize,
     /// Where the table of ends, the labels and the facts begin, and where the facts end.
@@ -206,7 +212,7 @@ impl Store {
         }
         let content = footer[..32].try_into().ok()?;
         let parts = [ends_at, labels_at, labels_at + 4 * count, body];
-        Some(Self { path: path.to_owned(), count, parts, content, map })
+        Some(Self { path: path.to_owned(), count, parts, content, resident: AtomicU64::new(0), map })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -217,7 +223,22 @@ impl Store {
     pub(crate) fn bytes(&self, i: usize) -> &[u8] {
         assert!(i < self.count, "example {i} of {}", self.count);
         let end = |i: usize| u64_at(&self.map, self.parts[0] + 8 * i) as usize;
-        &self.map[if i == 0 { 0 } else { end(i - 1) }..end(i)]
+        let range = if i == 0 { 0 } else { end(i - 1) }..end(i);
+        let more = range.len() as u64 + AROUND;
+        if self.resident.fetch_add(more, Ordering::Relaxed) + more > RESIDENT {
+            self.release();
+        }
+        &self.map[range]
+    }
+
+    /// Gives the pages that were read back to the system, which keeps them in its cache: the process stays small however
+    /// large the file is.
+    fn release(&self) {
+        self.resident.store(0, Ordering::Relaxed);
+        #[cfg(unix)]
+        // SAFETY: the pages belong to a shared mapping of a file that is never written, so they come back as they were.
+        // A system that refuses keeps them, which costs memory only.
+        let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
     }
 
     pub(crate) fn label(&self, i: usize) -> u32 {
@@ -309,6 +330,21 @@ mod tests {
         let first = open(dir.path(), 1, build).unwrap();
         assert_ne!(other.content_hash(), first.content_hash());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn pages_that_were_given_back_return() {
+        let dir = tempfile::tempdir().unwrap();
+        let example = |i: usize| vec![i as u8; 1 << 20];
+        let store = open(dir.path(), 1, |w| (0..40).try_for_each(|i| w.push(0, &example(i))));
+        let store = store.unwrap();
+        for i in (0..80).map(|i| i * 7 % 40) {
+            assert!(store.bytes(i) == example(i), "example {i}");
+            assert!(store.resident.load(Ordering::Relaxed) <= RESIDENT);
+        }
+        let held = store.bytes(3);
+        store.release();
+        assert!(held == example(3), "a slice that is still in use");
     }
 
     #[test]
