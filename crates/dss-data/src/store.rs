@@ -23,7 +23,7 @@ const MAGIC: &[u8; 8] = b"DSSSTOR1";
 /// Content hash, key, two counts, seal, magic.
 const FOOTER: usize = 32 + 32 + 16 + 32 + 8;
 /// About how many bytes of a file are resident at most.
-const RESIDENT: u64 = 32 << 20;
+const RESIDENT: u64 = 8 << 20;
 /// What reading anything may make resident: systems map the pages around, too.
 const AROUND: u64 = 64 << 10;
 
@@ -212,7 +212,8 @@ impl Store {
         }
         let content = footer[..32].try_into().ok()?;
         let parts = [ends_at, labels_at, labels_at + 4 * count, body];
-        Some(Self { path: path.to_owned(), count, parts, content, resident: AtomicU64::new(0), map })
+        let (path, resident) = (path.to_owned(), AtomicU64::new(0));
+        Some(Self { path, count, parts, content, resident, map })
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::config::InputKind;
+use crate::config::{Form, InputKind};
 use crate::linear::{Linear, parameter};
 use crate::random::{normal, stream};
 
@@ -63,17 +63,14 @@ impl Encoder {
     ///
     /// # Panics
     /// If the input is of another kind or size than the encoder's.
-    pub fn forward(&self, input: Input) -> Tensor<3> {
+    pub fn forward(&self, input: Input, form: Form) -> Tensor<3> {
         match (self, input) {
             (Self::Tokens(table), Input::Tokens(x)) => {
                 let ([batch, l], h) = (x.dims(), table.weight.val().dims()[1]);
                 table.weight.val().select(0, x.reshape([batch * l])).reshape([batch, l, h])
             }
             (Self::Values(linear), Input::Values(x)) => {
-                let [batch, l, channels] = x.dims();
-                let y = linear.forward(x.reshape([batch * l, channels]));
-                let h = y.dims()[1];
-                y.reshape([batch, l, h])
+                form.encode(x, linear.weight.val(), linear.bias.val())
             }
             (Self::Tokens(_), Input::Values(_)) => {
                 panic!("this model takes token ids [B, L], but got numbers")

@@ -70,6 +70,15 @@ impl Form {
         }
     }
 
+    /// W·x + b: `[B, L, C]` -> `[B, L, H]`.
+    pub(crate) fn encode(self, x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
+        if self.is_fused(&x) {
+            fused::encode(x, weight, bias)
+        } else {
+            composed::encode(x, weight, bias)
+        }
+    }
+
     /// A norm: `[B, L, H]` -> `[B, L, H]`.
     pub(crate) fn norm(
         self,

@@ -185,7 +185,7 @@ impl Model {
             lengths.iter().all(|len| (1..=l).contains(len)),
             "lengths must be from 1 to L = {l}, but are {lengths:?}"
         );
-        let mut x = self.encoder.forward(input);
+        let mut x = self.encoder.forward(input, self.config.form);
         let mut stats = Vec::new();
         for (i, (block, k)) in self.layers.iter().zip(&kernels.layers).enumerate() {
             let past = carry.as_mut().map(|carry| carry.pass(i, block, &x, mode));

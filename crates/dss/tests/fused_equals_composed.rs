@@ -320,3 +320,28 @@ fn pools() {
         }
     }
 }
+
+#[test]
+fn encoders() {
+    for dtype in DTYPES {
+        let mut random = Random::new(7, dtype);
+        for [batch, l, h] in shapes(dtype) {
+            for channels in [1, 3] {
+                let (x, g) = (random.leaf([batch, l, channels]), random.tensor([batch, l, h]));
+                let (weight, bias) = (random.leaf([h, channels]), random.leaf([h]));
+                let run = |f: fn(Tensor<3>, Tensor<2>, Tensor<1>) -> Tensor<3>| -> Numbers {
+                    let y = f(x.clone(), weight.clone(), bias.clone());
+                    let grads = (y.clone() * g.clone()).sum().backward();
+                    vec![
+                        ("y", values(&y)),
+                        ("dx", grad(&x, &grads)),
+                        ("dW", grad(&weight, &grads)),
+                        ("db", grad(&bias, &grads)),
+                    ]
+                };
+                let what = format!("B = {batch}, L = {l}, H = {h}, {channels} channels");
+                assert_same(&what, dtype, &run(composed::encode), &run(fused::encode));
+            }
+        }
+    }
+}

@@ -9,6 +9,7 @@
 
 mod backward;
 mod buffers;
+mod encode;
 mod forward;
 pub mod frozen;
 mod moments;
@@ -30,6 +31,7 @@ use weight::WeightGrad;
 
 pub use backward::BlockGrads;
 pub use buffers::{Buffer, Buffers};
+pub use encode::{encode_backward, encode_forward};
 pub use moments::BatchMoments;
 pub use norm::{Norm, NormParams, NormStats};
 pub use norm_alone::{norm_backward, norm_forward};

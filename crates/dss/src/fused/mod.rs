@@ -2,6 +2,7 @@
 //! hand-derived backward.
 
 mod block;
+mod encode;
 mod kernel;
 mod norm;
 mod op;
@@ -12,6 +13,7 @@ mod s4d;
 mod slices;
 
 pub use block::block;
+pub use encode::encode;
 pub use kernel::kernel;
 pub use norm::norm;
 pub use pool::pool;
