@@ -25,7 +25,7 @@ const FOOTER: usize = 32 + 32 + 16 + 32 + 8;
 /// About how many bytes of a file are resident at most.
 const RESIDENT: u64 = 8 << 20;
 /// What reading anything may make resident: systems map the pages around, too.
-const AROUND: u64 = 64 << 10;
+const AROUND: u64 = 256 << 10;
 
 /// What the stored examples depend on.
 pub(crate) struct StoreKey {
