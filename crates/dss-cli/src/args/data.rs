@@ -1,0 +1,125 @@
+//! `dss data`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::values::{key_value, positive, tasks, threads};
+
+/// `dss data`
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// For every task: whether its data are there, and how to get them
+    #[command(after_help = "\
+Examples:
+  dss data list --data ~/data
+  dss data list --json | jq -r 'select(.state == \"missing\") | .get.command'")]
+    List(DataListArgs),
+    /// Fetch the published data of a task
+    #[command(after_help = "\
+Examples:
+  dss data get text --to ~/data
+  dss data get smnist --data ~/data --url http://mirror.example/mnist
+  dss data get speech --data ~/data --url http://mirror.example/speech_commands_v0.01.tar.gz
+
+The archive is put into the folder when it is complete and its SHA-256 is right; it need not be unpacked. Until then it
+is called NAME.part. After Ctrl-C, or when the connection is lost, the same command goes on where it stopped. A file
+with the wrong SHA-256 is kept as NAME.bad. Exit code 130: interrupted.")]
+    Get(DataGetArgs),
+    /// Write generated data to files, in the form of the published ones
+    #[command(after_help = "\
+Examples:
+  dss data make listops --out listops
+  dss data make pathfinder --data ~/data --count 20000 --seed 7
+  dss data make path-x --out ~/data --count 1000")]
+    Make(DataMakeArgs),
+    /// Look over the data of a task: counts, checksums, balance of the classes, a sample, faulty files
+    #[command(after_help = "\
+Examples:
+  dss data check text --data ~/data
+  dss data check files --set path=mine.csv
+  dss data check listops --preset laptop --json | jq .split_hash
+
+Exit code 1: something is wrong with the data.")]
+    Check(DataCheckArgs),
+}
+
+/// `dss data list`
+#[derive(Debug, Args)]
+pub struct DataListArgs {
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// One JSON object per task
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dss data get`
+#[derive(Debug, Args)]
+pub struct DataGetArgs {
+    /// The task
+    #[arg(value_parser = tasks())]
+    pub task: String,
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// The folder to put it into [default: that of --data]
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// Another place of the archive; for a task with several files, the folder that has them
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// The SHA-256 it must have [default: that of the published file, where one is known]
+    #[arg(long, value_name = "HEX")]
+    pub sha256: Option<String>,
+}
+
+/// `dss data make`
+#[derive(Debug, Args)]
+pub struct DataMakeArgs {
+    /// The task
+    #[arg(value_parser = tasks())]
+    pub task: String,
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// The folder to write to [default: that of --data, or the current one; a folder in it for listops]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Examples of all splits together [default: as many as are published]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub count: Option<usize>,
+    /// Seed of the generator
+    #[arg(long, default_value = "1112", value_name = "S")]
+    pub seed: u64,
+    /// Side of the pictures [default: that of the task]
+    #[arg(long, value_name = "PIXELS", value_parser = positive)]
+    pub size: Option<usize>,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+}
+
+/// `dss data check`
+#[derive(Debug, Args)]
+pub struct DataCheckArgs {
+    /// The task
+    #[arg(value_parser = tasks())]
+    pub task: String,
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// The settings of a preset [default: those of the task: all of its data]
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// A setting of [task], such as dir=DIR; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// The report as a JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,184 @@
+//! The paper's tables again, and the speed of this machine.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+use dss_data::TaskConfig;
+use dss_train::config::MODELS;
+use dss_train::repro::{self, Budget};
+
+use super::values::{key_value, overlays, positive, tasks, threads};
+
+/// `dss repro`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss repro lra --budget 10m --data ~/data
+  dss repro lra --budget 1h --seeds 3 --tasks listops,image --models s4,dss-softmax --data ~/data
+  dss repro ablations --tasks delay,listops --budget 2000steps
+  dss repro speech --budget full --data ~/data --dry-run
+  dss repro lra --tasks listops --set listops:max_length=500 --set n=32
+
+The budget is for each run, and is made a number of optimiser steps: the same for all models of a task, as many as
+DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the paper's own
+settings. The same command goes on where it was stopped (Ctrl-C, a crash): runs that are complete are not run again,
+others go on to the same bits, those that failed are tried again. More seeds, tasks and models may be asked for later.
+Exit codes: 1 if a run failed, 130 if interrupted; the tables of what is there are written in any case.")]
+pub struct ReproArgs {
+    /// Which table: Long Range Arena, Speech Commands, or the ablations of DSS-softmax
+    #[arg(value_enum)]
+    pub table: ReproTable,
+    /// What each run gets: a time (90s, 10m, 1h30m), steps (2000steps) or full [default: 10m, or as the grid in --out]
+    #[arg(long, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
+    /// Runs of each model on each task [default: 1, or as the grid in --out]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: Option<u64>,
+    /// Tasks, by commas; also ones that are not in the paper [default: those of the table]
+    #[arg(long, value_name = "TASKS", value_delimiter = ',', value_parser = tasks())]
+    pub tasks: Vec<String>,
+    /// Models and ablations, by commas [default: those of the table]
+    #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = rows())]
+    pub models: Vec<String>,
+    /// A setting for all runs, or as TASK:KEY=VALUE for those of a task; may be given several times
+    #[arg(long, value_name = "[TASK:]KEY=VALUE", value_parser = task_key_value)]
+    pub set: Vec<String>,
+    /// Where downloaded data lies
+    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    pub data: Option<PathBuf>,
+    /// The directory of the grid [default: runs/repro-TABLE-BUDGET]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Only show the runs, their settings and about how long they take
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where to compute
+    #[arg(long, default_value = "cpu", value_name = "NAME")]
+    pub device: String,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// The table as a JSON object on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// No progress, only the table
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// The tables of `dss repro`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ReproTable {
+    /// Table 1: Long Range Arena
+    Lra,
+    /// Table 2: Speech Commands
+    Speech,
+    /// Table 3: DSS-softmax without its parts
+    Ablations,
+}
+
+/// `dss bench`
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Time whole training steps: forward, backward, AdamW
+    Train(BenchArgs),
+    /// Time the steps of a stream on one core
+    Step(BenchStepArgs),
+}
+
+/// `dss bench step`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss bench step
+  dss bench step --model s4 --json
+  dss bench step --layers 4 --h 64 --n 32
+
+The model is a new one with BatchNorm before each layer, numbers in, 10 classes out, the answer made at every step.")]
+pub struct BenchStepArgs {
+    /// Which model
+    #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: String,
+    /// Layers
+    #[arg(long, default_value = "6", value_name = "N", value_parser = positive)]
+    pub layers: usize,
+    /// H: channels
+    #[arg(long, default_value = "128", value_name = "N", value_parser = positive)]
+    pub h: usize,
+    /// N: states per channel
+    #[arg(long, default_value = "64", value_name = "N", value_parser = positive)]
+    pub n: usize,
+    /// Leave the model in this file
+    #[arg(long, value_name = "FILE")]
+    pub keep: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dss bench train`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss bench train
+  dss bench train --size speech --steps 5
+  dss bench train --size listops --model s4
+  dss bench train --size listops --form composed --json
+
+Sizes (layers x H, length L, batch B, N = 64, random data):
+  listops  6 x 128, L  2048, B 16, tokens, BatchNorm behind each layer
+  image    6 x 512, L  1024, B  8, numbers, LayerNorm behind each layer
+  speech   6 x 128, L 16000, B  4, numbers, BatchNorm before each layer")]
+pub struct BenchArgs {
+    /// Which size
+    #[arg(long, value_enum, default_value = "all")]
+    pub size: Size,
+    /// The state space of the layers
+    #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: String,
+    /// Timed steps, after two that are not
+    #[arg(long, default_value = "10", value_name = "N", value_parser = positive)]
+    pub steps: usize,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Which implementation
+    #[arg(long, value_enum, default_value = "fused")]
+    pub form: Form,
+    /// One JSON object per size
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The sizes of `dss bench train`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    Listops,
+    Image,
+    Speech,
+    All,
+}
+
+/// The forms of a model that can be forced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// One custom operation per layer
+    Fused,
+    /// Burn's tensor operations
+    Composed,
+}
+
+fn rows() -> PossibleValuesParser {
+    PossibleValuesParser::new(repro::MODELS.iter().map(|model| model.name))
+}
+
+fn task_key_value(text: &str) -> Result<String, String> {
+    let (key, value) = key_value(text)?;
+    match key.split_once(':') {
+        Some((task, _)) if !TaskConfig::NAMES.contains(&task) => {
+            Err(format!("there is no task `{task}`; expected TASK:KEY=VALUE or KEY=VALUE"))
+        }
+        _ => Ok(format!("{key}={value}")),
+    }
+}

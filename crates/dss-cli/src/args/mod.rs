@@ -1,0 +1,164 @@
+//! What can be typed.
+
+mod data;
+mod measure;
+mod runs;
+mod streams;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use dss_train::config::{ABLATIONS, MODELS, Request};
+
+pub use self::data::*;
+pub use self::measure::*;
+pub use self::runs::*;
+pub use self::streams::*;
+use self::values::{key_value, overlays, tasks};
+
+/// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dss",
+    version,
+    about,
+    after_help = "\
+Examples:
+  dss train listops              train on generated data; nothing to download
+  dss eval runs/listops-laptop-0 score the result on the test set
+  dss config show listops        every setting with a comment
+
+Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 interrupted (go on with --resume).
+Results go to standard output, progress and errors to standard error."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model and leave it, its curves and a report in a run directory
+    Train(TrainArgs),
+    /// Score the best checkpoint of a run
+    Eval(EvalArgs),
+    /// Apply the best checkpoint of a run to new sequences
+    Predict(PredictArgs),
+    /// Run a model on input as it arrives, and say what it thinks so far
+    Stream(StreamArgs),
+    /// Let a language model write
+    Generate(GenerateArgs),
+    /// Write the best checkpoint of a run as one file for `dss stream`, `dss-infer` or a browser
+    Export(ExportArgs),
+    /// Make a checkpoint of an exported file
+    Import(ImportArgs),
+    /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
+    Inspect(InspectArgs),
+    /// Show settings, tasks and presets
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Find, fetch, make and check data
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// Run the paper's tables again, at a budget of your choice
+    Repro(ReproArgs),
+    /// Serve the page that runs models in a browser
+    Web(WebArgs),
+    /// Measure the speed of this machine
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  dss completions bash > ~/.local/share/bash-completion/completions/dss
+  dss completions zsh > \"${fpath[1]}/_dss\"
+  dss completions fish > ~/.config/fish/completions/dss.fish")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Where a configuration comes from.
+#[derive(Debug, Args)]
+pub struct Settings {
+    /// The task; `dss config list` says what they are
+    #[arg(value_parser = tasks())]
+    pub task: String,
+    /// A set of values that comes with the program [default: laptop]
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// The state space of the layers, over the preset's [default: that of the preset, dss-softmax in ours]
+    #[arg(long, value_name = "NAME", value_parser = overlays(MODELS))]
+    pub model: Option<String>,
+    /// An ablation of the paper (§4.2), over preset and model; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = overlays(ABLATIONS))]
+    pub ablation: Vec<String>,
+    /// A TOML file over all of these; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub config: Vec<PathBuf>,
+    /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// What they ask for.
+    pub fn request(&self) -> Request {
+        Request {
+            task: self.task.clone(),
+            preset: self.preset.clone(),
+            model: self.model.clone(),
+            ablations: self.ablation.clone(),
+            files: self.config.clone(),
+            sets: self.set.clone(),
+        }
+    }
+}
+
+/// `dss config`
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the resolved configuration as TOML, with a comment at every key
+    #[command(after_help = "\
+Examples:
+  dss config show listops
+  dss config show listops --preset paper --set h=256
+  dss config show path-x --preset paper --model s4
+  dss config show delay > mine.toml; dss train delay --config mine.toml")]
+    Show(Settings),
+    /// List tasks and presets
+    #[command(after_help = "\
+Examples:
+  dss config list")]
+    List,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    /// Every command that does something shows how.
+    #[test]
+    fn every_command_has_examples() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            if command.get_subcommands().next().is_none() {
+                let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Examples:\n  dss "), "{path}");
+            }
+            command.get_subcommands().for_each(|c| check(c, &path));
+        }
+        check(&Cli::command(), "");
+    }
+}

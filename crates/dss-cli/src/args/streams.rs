@@ -1,0 +1,185 @@
+//! Models at work: the page, streams, generation, model files.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `dss web`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss web                        serve the page of web/dist to this machine, and open it
+  dss web --port 9000 --no-open
+  dss web --dir ~/page           a page that lies elsewhere
+
+The script web/build makes web/dist. The address is printed to standard output. Nothing but the files of the folder is served, to this machine only.")]
+pub struct WebArgs {
+    /// The port to listen on; 0 takes any that is free
+    #[arg(long, value_name = "N", default_value_t = 8080)]
+    pub port: u16,
+    /// The folder of the page [default: web/dist here, above, or above this program]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Do not open a browser
+    #[arg(long)]
+    pub no_open: bool,
+}
+
+/// `dss stream`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss stream runs/speech-laptop-0 word.wav
+  arecord -q -t raw -f S16_LE -r 16000 | dss stream runs/speech-laptop-0 - --every 250ms
+  dss stream speech.safetensors phone.wav --rate 8000 --json
+  tail -f sensor.csv | dss stream runs/files-laptop-0 - --every 1 --state sensor.state
+  dss stream runs/text-laptop-0 review.txt --every 100
+
+Reads WAV, FLAC, raw samples, lines of numbers or text, as the model was trained on. Every line is the prediction for all
+input so far: its time (or place), the answer and, for classes, the probability; the last line is that for the whole.
+Sound at another rate than the model's is read with a longer or shorter step. With --state the stream goes on where it
+stopped, also after Ctrl-C (exit code 130).")]
+pub struct StreamArgs {
+    /// The run directory, or a model file
+    #[arg(value_name = "RUN|FILE")]
+    pub model: PathBuf,
+    /// The input; - for standard input
+    #[arg(default_value = "-", value_name = "INPUT")]
+    pub input: PathBuf,
+    /// How often to speak: 100ms, 2s, or a number of positions [default: 100ms of sound, else every position]
+    #[arg(long, value_name = "TIME|N", value_parser = every)]
+    pub every: Option<Every>,
+    /// Positions per second of the input [default: what a sound file says, else the model's own]
+    #[arg(long, value_name = "HZ", value_parser = hertz)]
+    pub rate: Option<f64>,
+    /// What the bytes are
+    #[arg(long, value_enum, default_value = "auto")]
+    pub format: Format,
+    /// Begin with the state in this file, if it exists, and leave the last one there
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// One JSON object per line, with all probabilities
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How often `dss stream` speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Every {
+    /// Seconds of input.
+    Seconds(f64),
+    /// Positions of input.
+    Positions(u64),
+}
+
+/// What the bytes of a stream are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// By its first bytes: WAV, FLAC, else raw samples of 16 bits for models of sound, else text
+    Auto,
+    /// WAV
+    Wav,
+    /// FLAC
+    Flac,
+    /// Raw samples of 16 bits, little-endian
+    S16le,
+    /// Raw samples or numbers as 32-bit floats, little-endian
+    F32le,
+    /// Lines of numbers, or text
+    Text,
+}
+
+/// `dss generate`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss generate runs/lm-laptop-0 --prompt 'ROMEO:'
+  dss generate runs/lm-laptop-0 --prompt 'To be' --length 2000 --temperature 0.7 --top-p 0.9 --seed 4
+  dss generate lm.safetensors --prompt 'First' --temperature 0
+
+The same seed gives the same text. The speed is said on standard error.")]
+pub struct GenerateArgs {
+    /// The run directory, or a model file
+    #[arg(value_name = "RUN|FILE")]
+    pub model: PathBuf,
+    /// What the text begins with
+    #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
+    pub prompt: String,
+    /// Tokens to write
+    #[arg(long, default_value = "500", value_name = "N")]
+    pub length: usize,
+    /// Below 1 more sober, above 1 wilder; 0 always takes the likeliest token
+    #[arg(long, default_value = "1", value_name = "T", allow_negative_numbers = true)]
+    pub temperature: f64,
+    /// Choose among so many of the likeliest tokens; 0: all
+    #[arg(long, default_value = "0", value_name = "K")]
+    pub top_k: usize,
+    /// Choose among the likeliest tokens that together have this probability
+    #[arg(long, default_value = "1", value_name = "P")]
+    pub top_p: f64,
+    /// Where the random numbers begin
+    #[arg(long, default_value = "0", value_name = "S")]
+    pub seed: u64,
+}
+
+/// `dss export`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss export runs/speech-laptop-0 --to speech.safetensors
+  dss export runs/lm-laptop-0 --to lm.safetensors --f16
+
+With --f16 the weights have 11 bits and the file half the size; what a long memory multiplies (the eigenvalues and the
+step) keeps all its digits.")]
+pub struct ExportArgs {
+    /// The run directory, or a model file
+    #[arg(value_name = "RUN|FILE")]
+    pub model: PathBuf,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
+    /// Weights in half precision
+    #[arg(long)]
+    pub f16: bool,
+}
+
+/// `dss import`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss import speech.safetensors --to checkpoint.safetensors
+
+The checkpoint has all weights in single precision, as training and the library `dss` read them.")]
+pub struct ImportArgs {
+    /// The model file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The checkpoint to write
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub to: PathBuf,
+}
+
+fn every(text: &str) -> Result<Every, String> {
+    let text = text.trim();
+    let (number, factor) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1e-3),
+        (_, Some(number)) => (number, 1.0),
+        _ => {
+            let positions = text.parse().ok().filter(|&n| n >= 1).map(Every::Positions);
+            return positions.ok_or_else(|| {
+                "expected a time such as 100ms or 2s, or a number of positions".into()
+            });
+        }
+    };
+    match number.trim().parse::<f64>() {
+        Ok(x) if x > 0.0 && x.is_finite() => Ok(Every::Seconds(x * factor)),
+        _ => Err("expected a time such as 100ms or 2s, or a number of positions".into()),
+    }
+}
+
+fn hertz(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
+        _ => Err("expected positions per second, such as 16000".into()),
+    }
+}
