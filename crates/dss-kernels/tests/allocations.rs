@@ -2,41 +2,18 @@
 #![allow(missing_docs)]
 
 mod common;
+#[path = "common/counting.rs"]
+mod counting;
 
 use common::random::{layer, normal, rng};
 use common::to_f32;
 use dss_kernels::kernel::{Kernel, KernelConfig, Variant};
 use dss_kernels::{Conv, Recurrence, Scan};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
-
-struct Counting;
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // At the end of a thread its counter may be gone.
-        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Allocations of the second of two equal calls: the first backward of a convolution makes its accumulators.
 fn allocations(mut call: impl FnMut()) -> usize {
     call();
-    let before = COUNT.get();
-    call();
-    COUNT.get() - before
+    counting::allocations(call)
 }
 
 fn hot_calls() {

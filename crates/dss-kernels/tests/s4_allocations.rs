@@ -2,41 +2,15 @@
 #![allow(missing_docs)]
 
 mod common;
+#[path = "common/counting.rs"]
+mod counting;
 #[path = "common/s4.rs"]
 mod layers;
 
 use common::random::rng;
+use counting::allocations;
 use dss_kernels::init::{S4dInit, s4d_lambda};
 use dss_kernels::{s4, s4d};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
-
-struct Counting;
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // At the end of a thread its counter may be gone.
-        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations(mut call: impl FnMut()) -> usize {
-    let before = COUNT.get();
-    call();
-    COUNT.get() - before
-}
 
 fn hot_calls() {
     let (h, n, l) = (5, 16, 200);
