@@ -211,16 +211,17 @@ impl<T: Real> RowPass<'_, T> {
                     let s = &s[at.clone()];
                     // SAFETY: the shares of rows do not overlap.
                     let dx = unsafe { dx.part(at.start, at.len()) };
+                    dx.copy_from_slice(dy);
                     match self.post {
                         Some(post) => {
-                            post.apply(dy, s, dx, counted_rows(self.p.norm.counted(), &all, l));
+                            post.apply(s, dx, counted_rows(self.p.norm.counted(), &all, l));
                         }
                         None => {
                             let (mean, rstd) =
                                 (&self.stats.mean[all.clone()], &self.stats.rstd[all]);
                             let gamma = self.p.norm.gamma;
                             rows::layer_norm_backward(
-                                dy, s, gamma, mean, rstd, dx, beta_sum, gamma_sum,
+                                s, gamma, mean, rstd, dx, beta_sum, gamma_sum,
                             );
                         }
                     }
@@ -256,9 +257,8 @@ impl<T: Real> RowPass<'_, T> {
     }
 
     /// Completes dx from the convolution's du. A batch norm before the block leaves dx = du, and the sums.
-    fn after_conv(&self, x: &[T], dy: &[T], du: &mut [T], dx: &mut [T], sums: &mut Sums<T>) {
+    fn after_conv(&self, x: &[T], dy: &[T], du: &[T], dx: &mut [T], sums: &mut Sums<T>) {
         let BlockConfig { l, h, prenorm, .. } = self.config;
-        let du = Disjoint::new(du);
         let dx = Disjoint::new(dx);
         let beta_sums = Disjoint::new(&mut sums.norm.sum);
         let gamma_sums = Disjoint::new(&mut sums.norm.product);
@@ -270,10 +270,9 @@ impl<T: Real> RowPass<'_, T> {
                 let at = range.start * h..range.end * h;
                 let all = self.first_sample * l + range.start..self.first_sample * l + range.end;
                 // SAFETY: the shares of rows do not overlap.
-                let (du, dx) =
-                    unsafe { (du.part(at.start, at.len()), dx.part(at.start, at.len())) };
+                let dx = unsafe { dx.part(at.start, at.len()) };
                 let true_rows = counted_rows(self.p.lengths, &all, l);
-                let (x, dy) = (&x[at.clone()], &dy[at]);
+                let (x, dy, du) = (&x[at.clone()], &dy[at.clone()], &du[at]);
                 if !prenorm {
                     let end = true_rows * h;
                     rows::add(&mut dx[..end], &du[..end]);
@@ -281,20 +280,15 @@ impl<T: Real> RowPass<'_, T> {
                 }
                 let gamma = self.p.norm.gamma;
                 let NormStats { mean, rstd, .. } = self.stats;
+                dx.copy_from_slice(du);
+                dx[true_rows * h..].fill(T::ZERO);
                 match self.p.norm.norm {
                     Norm::Layer => {
-                        du[true_rows * h..].fill(T::ZERO);
                         let (mean, rstd) = (&mean[all.clone()], &rstd[all]);
-                        rows::layer_norm_backward(
-                            du, x, gamma, mean, rstd, dx, beta_sum, gamma_sum,
-                        );
+                        rows::layer_norm_backward(x, gamma, mean, rstd, dx, beta_sum, gamma_sum);
                         rows::add(dx, dy);
                     }
-                    _ => {
-                        dx.copy_from_slice(du);
-                        dx[true_rows * h..].fill(T::ZERO);
-                        rows::norm_sums(dx, x, mean, rstd, beta_sum, gamma_sum);
-                    }
+                    _ => rows::norm_sums(dx, x, mean, rstd, beta_sum, gamma_sum),
                 }
             }
         });

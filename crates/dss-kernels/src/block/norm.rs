@@ -142,12 +142,12 @@ pub(super) struct BackwardCoefficients<T> {
 }
 
 impl<T: Real> BackwardCoefficients<T> {
-    /// dx of some rows of one sample, of which the first `counted` count.
-    pub(super) fn apply(&self, dy: &[T], x: &[T], dx: &mut [T], counted: usize) {
+    /// Turns dy into dx, in some rows of one sample, of which the first `counted` count.
+    pub(super) fn apply(&self, x: &[T], dx: &mut [T], counted: usize) {
         let Self { a, b, c, zero, mean } = self;
-        let split = counted * a.len();
-        rows::batch_norm_backward(&dy[..split], &x[..split], mean, a, b, c, &mut dx[..split]);
-        rows::batch_norm_backward(&dy[split..], &x[split..], mean, a, zero, zero, &mut dx[split..]);
+        let (x, dx) = (x.split_at(counted * a.len()), dx.split_at_mut(counted * a.len()));
+        rows::batch_norm_backward(x.0, mean, a, b, c, dx.0);
+        rows::batch_norm_backward(x.1, mean, a, zero, zero, dx.1);
     }
 
     /// The same for a residual: dx = dy + the gradient of x, of whose norm dx holds that of the output.

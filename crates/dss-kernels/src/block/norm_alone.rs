@@ -27,7 +27,7 @@ pub fn norm_forward<T: Real>(
     (stats, moments)
 }
 
-/// The backward of [`norm_forward`]: writes dx; gives the gradients of γ and β.
+/// The backward of [`norm_forward`]: turns dy into dx; gives the gradients of γ and β.
 ///
 /// # Panics
 /// If the slices differ in size, or are not whole samples.
@@ -36,27 +36,26 @@ pub fn norm_backward<T: Real>(
     l: usize,
     params: &NormParams<'_, T>,
     stats: &NormStats<T>,
-    dy: &[T],
-    dx: &mut [T],
+    dy: &mut [T],
 ) -> (Vec<T>, Vec<T>) {
     let h = params.gamma.len();
-    assert!(x.len() == dy.len() && x.len() == dx.len() && x.len().is_multiple_of(l * h));
+    assert!(x.len() == dy.len() && x.len().is_multiple_of(l * h));
     let mut sums = ChannelSums::new(h);
     match params.norm {
-        Norm::Layer => layer_norm_backward(x, params.gamma, stats, dy, dx, &mut sums),
+        Norm::Layer => layer_norm_backward(x, params.gamma, stats, dy, &mut sums),
         _ => sums.gather(dy, x, stats, l),
     }
     let (sum, product) = sums.finish(h);
     if !matches!(params.norm, Norm::Layer) {
         let coefficients = params.backward_coefficients(stats, &sum, &product);
-        let dx = Disjoint::new(dx);
+        let dx = Disjoint::new(dy);
         par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
             for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
                 let at = range.start * h..range.end * h;
                 // SAFETY: the shares do not overlap.
                 let dx = unsafe { dx.part(at.start, at.len()) };
                 let count = counted_rows(params.counted(), &range, l);
-                coefficients.apply(&dy[at.clone()], &x[at], dx, count);
+                coefficients.apply(&x[at], dx, count);
             }
         });
     }
@@ -64,17 +63,16 @@ pub fn norm_backward<T: Real>(
     (round(product), round(sum))
 }
 
-/// LayerNorm's dx, and its sums over the rows.
+/// Turns dy into LayerNorm's dx; adds its sums over the rows.
 fn layer_norm_backward<T: Real>(
     x: &[T],
     gamma: &[T],
     stats: &NormStats<T>,
-    dy: &[T],
-    dx: &mut [T],
+    dy: &mut [T],
     sums: &mut ChannelSums<T>,
 ) {
     let h = gamma.len();
-    let dx = Disjoint::new(dx);
+    let dx = Disjoint::new(dy);
     let sum = Disjoint::new(&mut sums.sum);
     let product = Disjoint::new(&mut sums.product);
     par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
@@ -85,8 +83,7 @@ fn layer_norm_backward<T: Real>(
             // SAFETY: the shares of rows do not overlap.
             let dx = unsafe { dx.part(at.start, at.len()) };
             let (mean, rstd) = (&stats.mean[range.clone()], &stats.rstd[range]);
-            let (dy, x) = (&dy[at.clone()], &x[at]);
-            rows::layer_norm_backward(dy, x, gamma, mean, rstd, dx, sum, product);
+            rows::layer_norm_backward(&x[at], gamma, mean, rstd, dx, sum, product);
         }
     });
 }

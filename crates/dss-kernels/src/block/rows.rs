@@ -219,15 +219,15 @@ simd! {
 }
 
 simd! {
-    /// dx = a·dy + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
+    /// dx = a·dx + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
     fn batch_norm_backward<T>(
-        dy: &'a [T], x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
+        x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
     ) |_| {
         let h = a.len();
-        for ((dy, x), dx) in dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h)) {
+        for (x, dx) in x.chunks_exact(h).zip(dx.chunks_exact_mut(h)) {
             let channels = mean.iter().zip(a).zip(b.iter().zip(c));
-            for (((&dy, &x), dx), ((&mean, &a), (&b, &c))) in dy.iter().zip(x).zip(dx).zip(channels) {
-                *dx = a * dy + (b * (x - mean) + c);
+            for ((&x, dx), ((&mean, &a), (&b, &c))) in x.iter().zip(dx).zip(channels) {
+                *dx = a * *dx + (b * (x - mean) + c);
             }
         }
     }
@@ -344,15 +344,16 @@ simd! {
 }
 
 simd! {
-    /// LayerNorm's backward: dx = its gradient; sum += Σ dy (that of β), product += Σ dy·x̂ (that of γ).
+    /// LayerNorm's backward: turns dy into dx, in place; sum += Σ dy (that of β), product += Σ dy·x̂ (that of γ).
     fn layer_norm_backward<T>(
-        dy: &'a [T], x: &'a [T], gamma: &'a [T], mean: &'a [T], rstd: &'a [T],
+        x: &'a [T], gamma: &'a [T], mean: &'a [T], rstd: &'a [T],
         dx: &'a mut [T], sum: &'a mut [T], product: &'a mut [T],
     ) |_| {
         let h = gamma.len();
         let share = T::rounded(1.0 / h as f64);
-        let rows = dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h));
-        for (((dy, x), dx), (&mean, &r)) in rows.zip(mean.iter().zip(rstd)) {
+        let rows = x.chunks_exact(h).zip(dx.chunks_exact_mut(h));
+        for ((x, dx), (&mean, &r)) in rows.zip(mean.iter().zip(rstd)) {
+            let dy = &*dx;
             let sums = sum.iter_mut().zip(product.iter_mut());
             for ((&dy, &x), (sum, product)) in dy.iter().zip(x).zip(sums) {
                 *sum += dy;
@@ -360,8 +361,8 @@ simd! {
             }
             let m1 = lane_sum([dy, gamma, x], |dy, gamma, _| dy * gamma) * share;
             let m2 = lane_sum([dy, gamma, x], |dy, gamma, x| dy * gamma * ((x - mean) * r)) * share;
-            for (((dx, &dy), &gamma), &x) in dx.iter_mut().zip(dy).zip(gamma).zip(x) {
-                *dx = (dy * gamma - m1 - (x - mean) * r * m2) * r;
+            for ((dx, &gamma), &x) in dx.iter_mut().zip(gamma).zip(x) {
+                *dx = (*dx * gamma - m1 - (x - mean) * r * m2) * r;
             }
         }
     }

@@ -97,14 +97,14 @@ impl Operation for BlockOp {
         &self,
         inputs: &[FlexTensor],
         kept: Kept,
-        dy: &FlexTensor,
+        dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let x = slice::<T>(&inputs[0]);
         let saved = *kept.downcast::<Option<Saved<T>>>().expect("kept by this operation");
         let saved = saved.expect("kept for the backward");
         let mut dx = T::buffers().take(x.len());
         let BlockGrads { k, d, out_weight, out_bias, gamma, beta, past } =
-            self.with(inputs, |plan, params| plan.backward(x, params, saved, slice(dy), &mut dx));
+            self.with(inputs, |plan, params| plan.backward(x, params, saved, slice(&dy), &mut dx));
         let grads = [k, d, out_weight, out_bias, gamma, beta].into_iter().chain(past);
         let grads = grads.zip(&inputs[1..]);
         let grads = grads.map(|(grad, input)| tensor(grad, input.shape()));

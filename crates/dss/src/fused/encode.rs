@@ -34,12 +34,12 @@ impl Operation for EncodeOp {
         &self,
         inputs: &[FlexTensor],
         _kept: Kept,
-        dy: &FlexTensor,
+        dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let (x, weight) = (slice::<T>(&inputs[0]), slice::<T>(&inputs[1]));
         let shapes = [0, 1, 2].map(|i| inputs[i].shape());
         let mut dx = vec![T::ZERO; x.len()];
-        let (dw, db) = encode_backward(x, weight, shapes[2][0], slice(dy), &mut dx);
+        let (dw, db) = encode_backward(x, weight, shapes[2][0], slice(&dy), &mut dx);
         [dx, dw, db].into_iter().zip(shapes).map(|(grad, shape)| tensor(grad, shape)).collect()
     }
 }

@@ -64,7 +64,7 @@ impl Operation for KernelOp {
         &self,
         inputs: &[FlexTensor],
         _kept: Kept,
-        dk: &FlexTensor,
+        dk: FlexTensor,
     ) -> Vec<FlexTensor> {
         let ([c, h, n], config) = self.config(&inputs[2]);
         let (lambda_re, lambda_im) = split(slice::<T>(&inputs[0]));
@@ -85,7 +85,7 @@ impl Operation for KernelOp {
         };
         let make = || dss_kernels::kernel::Kernel::new(config);
         let done = <T as Planned>::kernels()
-            .with(config, make, |plan| plan.backward(&params, slice(dk), grads));
+            .with(config, make, |plan| plan.backward(&params, slice(&dk), grads));
         if done.and_then(|done| done).is_err() {
             for grad in [&mut d_re, &mut d_im, &mut d_delta, &mut d_w] {
                 grad.fill(T::rounded(f64::NAN));

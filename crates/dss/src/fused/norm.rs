@@ -120,16 +120,16 @@ impl Operation for NormOp {
         &self,
         inputs: &[FlexTensor],
         kept: Kept,
-        dy: &FlexTensor,
+        dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let x = slice::<T>(&inputs[0]);
-        let shape = inputs[0].shape();
+        let l = inputs[0].shape()[1];
         let stats = kept.downcast::<NormStats<T>>().expect("kept by this operation");
-        let mut dx = T::buffers().take(x.len());
+        let mut dx = dy;
         let (gamma, beta) = self.norm.with(slice(&inputs[1]), slice(&inputs[2]), |params| {
-            norm_backward(x, shape[1], &params, &stats, slice(dy), &mut dx)
+            norm_backward(x, l, &params, &stats, dx.storage_mut())
         });
         let h = gamma.len();
-        vec![pooled_tensor(dx, shape), tensor(gamma, [h]), tensor(beta, [h])]
+        vec![dx, tensor(gamma, [h]), tensor(beta, [h])]
     }
 }

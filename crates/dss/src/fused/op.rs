@@ -23,19 +23,25 @@ pub(super) trait Operation: Debug + Send + Sync + 'static {
     /// The result, and with `keep` what [`Operation::backward`] needs.
     fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept);
 
-    /// The gradients of the inputs, in their order.
+    /// The gradients of the inputs, in their order. dy is often the only owner of its memory.
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
         kept: Kept,
-        dy: &FlexTensor,
+        dy: FlexTensor,
     ) -> Vec<FlexTensor>;
+
+    /// Whether [`Operation::backward`] looks at the inputs. If not, it gets others, and their memory is free before.
+    fn needs_inputs(&self) -> bool {
+        true
+    }
 }
 
 /// [`Operation`] with the precision taken from the tensors.
 trait AnyOperation: Debug + Send + Sync {
     fn forward(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept);
-    fn backward(&self, inputs: &[FlexTensor], kept: Kept, dy: &FlexTensor) -> Vec<FlexTensor>;
+    fn backward(&self, inputs: &[FlexTensor], kept: Kept, dy: FlexTensor) -> Vec<FlexTensor>;
+    fn needs_inputs(&self) -> bool;
 }
 
 impl<O: Operation> AnyOperation for O {
@@ -46,11 +52,15 @@ impl<O: Operation> AnyOperation for O {
         }
     }
 
-    fn backward(&self, inputs: &[FlexTensor], kept: Kept, dy: &FlexTensor) -> Vec<FlexTensor> {
-        match inputs[0].dtype() {
+    fn backward(&self, inputs: &[FlexTensor], kept: Kept, dy: FlexTensor) -> Vec<FlexTensor> {
+        match dy.dtype() {
             DType::F64 => Operation::backward::<f64>(self, inputs, kept, dy),
             _ => Operation::backward::<f32>(self, inputs, kept, dy),
         }
+    }
+
+    fn needs_inputs(&self) -> bool {
+        Operation::needs_inputs(self)
     }
 }
 
@@ -145,7 +155,7 @@ impl Backward<Flex, INPUTS> for CallBackward {
         let inputs = &inputs[..call.inputs];
         // A second backward through the same graph finds nothing kept: make it again.
         let kept = kept.unwrap_or_else(|| call.operation.forward(inputs, true).1);
-        let grads = call.operation.backward(inputs, kept, &dy);
+        let grads = call.operation.backward(inputs, kept, dy);
         for (parent, grad) in ops.parents.into_iter().zip(grads) {
             if let Some(parent) = parent {
                 gradients.register::<Flex>(parent.id, grad);
@@ -174,6 +184,11 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             OpsKind::Tracked(prepared) => {
                 let (y, kept) = call.operation.forward(&inputs[..call.inputs], true);
                 let kept = Arc::new(Mutex::new(Some(kept)));
+                let inputs = if call.operation.needs_inputs() {
+                    inputs
+                } else {
+                    std::array::from_fn(|_| inputs[INPUTS - 1].clone())
+                };
                 prepared.finish(State { call, inputs, kept }, y)
             }
             OpsKind::UnTracked(prepared) => {

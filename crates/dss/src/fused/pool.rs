@@ -19,34 +19,40 @@ pub fn pool(x: Tensor<3>, pool: Pool, lengths: &[usize]) -> Tensor<2> {
         Pool::Mean => kernels::Pool::Mean,
         Pool::Last => kernels::Pool::Last,
     };
-    call(PoolOp { pool, lengths: lengths.into() }, vec![(&x).into()], &x.device())
+    let [_, l, _] = x.dims();
+    call(PoolOp { pool, l, lengths: lengths.into() }, vec![(&x).into()], &x.device())
 }
 
 #[derive(Debug)]
 struct PoolOp {
     pool: kernels::Pool,
+    l: usize,
     lengths: Arc<[usize]>,
 }
 
 impl Operation for PoolOp {
     fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
         let shape = inputs[0].shape();
-        let [b, l, h] = [shape[0], shape[1], shape[2]];
+        let [b, h] = [shape[0], shape[2]];
         let mut y = vec![T::ZERO; b * h];
-        pool_forward(self.pool, slice::<T>(&inputs[0]), l, h, &self.lengths, &mut y);
+        pool_forward(self.pool, slice::<T>(&inputs[0]), self.l, h, &self.lengths, &mut y);
         (tensor(y, [b, h]), Box::new(()))
     }
 
     fn backward<T: Float>(
         &self,
-        inputs: &[FlexTensor],
+        _inputs: &[FlexTensor],
         _kept: Kept,
-        dy: &FlexTensor,
+        dy: FlexTensor,
     ) -> Vec<FlexTensor> {
-        let shape = inputs[0].shape();
-        let [b, l, h] = [shape[0], shape[1], shape[2]];
+        let shape = dy.shape();
+        let [b, l, h] = [shape[0], self.l, shape[1]];
         let mut dx = T::buffers().take(b * l * h);
-        pool_backward(self.pool, slice::<T>(dy), l, h, &self.lengths, &mut dx);
-        vec![pooled_tensor(dx, shape)]
+        pool_backward(self.pool, slice::<T>(&dy), l, h, &self.lengths, &mut dx);
+        vec![pooled_tensor(dx, [b, l, h])]
+    }
+
+    fn needs_inputs(&self) -> bool {
+        false
     }
 }

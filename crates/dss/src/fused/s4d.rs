@@ -58,7 +58,7 @@ impl Operation for S4dOp {
         &self,
         inputs: &[FlexTensor],
         _kept: Kept,
-        dk: &FlexTensor,
+        dk: FlexTensor,
     ) -> Vec<FlexTensor> {
         let config = self.config(inputs);
         let mut grads: [Vec<T>; 4] = from_fn(|i| vec![T::ZERO; inputs[i].shape().num_elements()]);
@@ -67,7 +67,7 @@ impl Operation for S4dOp {
         let done = <T as Planned>::s4d_kernels().with(
             config,
             || Kernel::new(config),
-            |plan| plan.backward(&params(inputs), slice(dk), to),
+            |plan| plan.backward(&params(inputs), slice(&dk), to),
         );
         if done.and_then(|done| done).is_err() {
             grads.iter_mut().for_each(|grad| grad.fill(T::rounded(f64::NAN)));
