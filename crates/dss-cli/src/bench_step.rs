@@ -7,6 +7,8 @@ use dss::checkpoint::{self, CheckpointMeta};
 use dss::{InputKind, Io, ModelConfig, OutputKind};
 use dss_infer::{Input, Model, State};
 use dss_train::config::with_model;
+use dss_train::memory;
+use dss_train::text::plural;
 use serde_json::json;
 
 use crate::args::BenchStepArgs;
@@ -33,6 +35,7 @@ pub fn run(args: BenchStepArgs) -> Result<ExitCode, Failure> {
         output: OutputKind::Sequence { outputs: CLASSES },
         len: LEN,
     };
+    memory::check_forward(&config, &io, 1)?;
     let burn = config.init(&io, 1, &device::named("cpu")?)?;
     let name = format!("dss-bench-step-{}.safetensors", process::id());
     let path = args.keep.clone().unwrap_or_else(|| std::env::temp_dir().join(name));
@@ -73,7 +76,7 @@ pub fn run(args: BenchStepArgs) -> Result<ExitCode, Failure> {
     }
     let name = &args.model;
     let lines = [
-        format!("{name}, {layers} layers, H {h}, N {n}, one core, {simd}"),
+        format!("{name}, {}, H {h}, N {n}, one core, {simd}", plural(layers as u64, "layer")),
         format!("one step                    {step:8.2} us"),
         format!("a step in a block of {BLOCK}    {block:8.2} us"),
         format!("a step of one of {STREAMS} streams  {batch:8.2} us"),

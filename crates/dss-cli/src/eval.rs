@@ -61,6 +61,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         lines.extend(text::baselines(scores));
         lines.push(format!("{split} {:<20}{}", "examples", scores.examples));
         lines.push(format!("{:<width$}step {step}", "checkpoint", width = split.len() + 21));
+        lines.extend(text::confusion(scores, &found.meta.labels));
         output::line(&lines.join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -11,6 +11,7 @@ use dss_train::inspect::modes::Deltas;
 use dss_train::inspect::statistics::Spread;
 use dss_train::inspect::{Inspection, LayerReport, Report, export, kind, pictures};
 use dss_train::report::write_report;
+use dss_train::text::plural;
 use dss_train::threads;
 
 use crate::args::{Export, InspectArgs};
@@ -49,7 +50,8 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
             Export::Csv => export::Format::Csv,
         };
         let files = export::export(&found, dir, format)?;
-        written.push(format!("{} exported files in {}", files.len(), text::shell(dir)));
+        let files = plural(files.len() as u64, "exported file");
+        written.push(format!("{files} in {}", text::shell(dir)));
     }
     if let (Some(dir), false) = (&out, args.no_pictures) {
         let count = draw(&found, dir)?;
@@ -108,7 +110,7 @@ fn head(report: &Report) -> String {
     format!(
         "{task}: {}, {} of H = {} channels and N = {} states, L = {}, step {}",
         kind(config),
-        dss_train::text::plural(config.layers as u64, "layer"),
+        plural(config.layers as u64, "layer"),
         config.h,
         config.n,
         report.len,

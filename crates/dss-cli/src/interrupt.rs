@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one ends at once.
+//! Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one ends at once. While data are read there is
+//! nothing to save, and the first one ends at once.
 
 use std::io::Write;
 use std::process;
@@ -14,6 +15,22 @@ pub const INTERRUPTED: u8 = 130;
 /// Signals this close together are one: `timeout` sends SIGTERM to the process and again to its group.
 const SAME: Duration = Duration::from_millis(500);
 
+static LOADING: AtomicBool = AtomicBool::new(false);
+
+/// Says whether data are being read. Ends the process if `stop` was raised before.
+pub fn loading(now: bool, stop: &AtomicBool) {
+    LOADING.store(now, Ordering::SeqCst);
+    if now && stop.load(Ordering::SeqCst) {
+        end();
+    }
+}
+
+/// What was begun (a cache, a run directory) is made anew by the next command.
+fn end() -> ! {
+    let _ = writeln!(std::io::stderr(), "\nstopped while the data were read");
+    process::exit(i32::from(INTERRUPTED));
+}
+
 /// A flag that the first signal sets.
 pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
@@ -25,6 +42,9 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
                 process::exit(i32::from(INTERRUPTED));
             }
             return;
+        }
+        if LOADING.load(Ordering::SeqCst) {
+            end();
         }
         first = Some(Instant::now());
         set.store(true, Ordering::SeqCst);

@@ -115,9 +115,11 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
         );
     }
     let open = cells.iter().filter(|cell| grid.skipped(&cell.task).is_none());
-    let open = open.filter(|cell| !matches!(grid.state(cell), State::Done(_)));
-    let estimated: Option<f64> = open.map(|cell| estimate.get(&cell.task)).sum();
+    let open: Vec<&Cell> =
+        open.filter(|cell| !matches!(grid.state(cell), State::Done(_))).collect();
+    let estimated: Option<f64> = open.iter().map(|cell| estimate.get(&cell.task)).sum();
     let left = match (grid.left(&cells), estimated) {
+        _ if open.is_empty() => "none: there is nothing to run".to_owned(),
         (Some(left), _) => format!("about {}", days(left)),
         (None, Some(left)) => format!("about {}, evaluations not counted", days(left)),
         (None, None) => "unknown before the first run of each task".to_owned(),

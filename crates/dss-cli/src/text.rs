@@ -35,6 +35,31 @@ pub fn baselines(scores: &Scores) -> Vec<String> {
     head.into_iter().chain(all.iter().map(row)).collect()
 }
 
+/// What was taken for what; nothing if that is not known, or more than a terminal shows.
+pub fn confusion(scores: &Scores, labels: &[String]) -> Vec<String> {
+    const MOST: usize = 12;
+    const NAME: usize = 8;
+    let Some(counts) = scores.confusion.as_ref().filter(|c| (2..=MOST).contains(&c.len())) else {
+        return Vec::new();
+    };
+    let name = |class: usize| match labels.get(class) {
+        Some(label) => label.chars().filter(|c| !c.is_control()).take(NAME).collect(),
+        None => class.to_string(),
+    };
+    let names: Vec<String> = (0..counts.len()).map(name).collect();
+    let row = |name: &str, cells: &mut dyn Iterator<Item = String>| {
+        let cells: String = cells.map(|cell| format!(" {cell:>NAME$}")).collect();
+        format!("{name:<NAME$}{cells}")
+    };
+    let head = ["".to_owned(), "true class by row, predicted class by column".to_owned()];
+    let top = row("", &mut names.iter().cloned());
+    let rows = names
+        .iter()
+        .zip(counts)
+        .map(|(name, counts)| row(name, &mut counts.iter().map(u64::to_string)));
+    head.into_iter().chain([top]).chain(rows).collect()
+}
+
 /// Four digits.
 pub fn number(x: f64) -> String {
     if x == 0.0 || (1e-3..1e5).contains(&x.abs()) { format!("{x:.4}") } else { format!("{x:.3e}") }

@@ -53,6 +53,10 @@ fn wrong_usage_and_missing_data() {
         ("lra --tasks nothing", "listops"),
         ("lra --models nothing", "dss-softmax"),
         ("lra --set nothing:h=3", "no task `nothing`"),
+        ("lra --tasks delay --set listops:foo=3", "foo"),
+        ("lra --tasks delay --set model.variant=exp", "--models decides it"),
+        ("lra --tasks delay --set delay:max_steps=3", "--budget decides it"),
+        ("lra --dry-run --json", "--json"),
         ("tables", "ablations"),
     ] {
         let ran = repro(&folder, args);

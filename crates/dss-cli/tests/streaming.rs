@@ -116,7 +116,9 @@ fn what_is_wrong_is_said() {
     stream(&f32::NAN.to_le_bytes(), &["--format", "f32le"]).fails(1, &["sample 0 is NaN"]);
     stream(b"", &["--every", "never"]).fails(2, &["100ms"]);
     stream(b"", &["--format", "text"]).fails(2, &["reads sound"]);
-    stream(b"", &[]).ok();
+    stream(b"", &[]).fails(1, &["nothing came in"]);
+    stream(&bytes, &["--format", "flac"]).fails(1, &["no FLAC"]);
+    stream(&bytes, &["--rate", "1"]).fails(2, &["ratio of the rates"]);
     folder.run(&["stream", "nothing"]).fails(2, &["neither a run directory nor a file"]);
     folder.run(&["stream", text(&model), "missing.wav"]).fails(1, &["missing.wav"]);
     std::fs::write(folder.path("broken"), &std::fs::read(&model).unwrap()[..500]).unwrap();

@@ -13,7 +13,7 @@ use crate::lm::LmEncoder;
 use crate::mnist::ImagesEncoder;
 use crate::pathfinder::PathfinderEncoder;
 use crate::speech::SpeechEncoder;
-use crate::table::{Header, Separator, Table};
+use crate::table::{Header, Separator, Table, quoted};
 use crate::{Error, Input, Result, io, retrieval, text};
 
 /// Turns a user's file into named inputs, with the vocabulary and the scaling of the training.
@@ -95,14 +95,15 @@ fn open(path: &Path) -> Result<Table> {
 fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Input)>> {
     let mut found = Vec::new();
     open(path)?.for_each(|line, cells| {
+        let cells: Vec<&str> = cells.iter().flat_map(str::split_whitespace).collect();
         if cells.len() > len {
             let what = format!("{} tokens, but the model takes {len}", cells.len());
             return Err(Error::line(path, line, what));
         }
-        let token = |(column, cell): (usize, &str)| match cell.trim().parse::<u32>() {
+        let token = |(column, &cell): (usize, &&str)| match cell.parse::<u32>() {
             Ok(id) if (id as usize) < vocab => Ok(id),
             _ => {
-                let what = format!("expected a token id below {vocab}, found {cell:?}");
+                let what = format!("expected a token id below {vocab}, found {}", quoted(cell));
                 Err(Error::cell(path, line, column + 1, what))
             }
         };
@@ -117,6 +118,7 @@ fn value_steps(path: &Path, channels: usize, len: usize) -> Result<Vec<(String, 
     let table = open(path)?;
     let mut values = Vec::new();
     table.for_each(|line, cells| {
+        let cells: Vec<&str> = cells.iter().flat_map(str::split_whitespace).collect();
         if cells.len() != channels {
             let what = format!("expected {channels} numbers per step, found {}", cells.len());
             return Err(Error::line(path, line, what));

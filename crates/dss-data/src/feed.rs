@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::characters::Alphabet;
 use crate::files::Form;
 use crate::lm::Unit;
-use crate::table::Column;
+use crate::table::{Column, quoted};
 use crate::vocabulary::{EOS, SPECIALS, UNK};
 use crate::{Encoder, Vocabulary};
 
@@ -194,7 +194,11 @@ impl TokenFeed {
             (_, "") => return Ok(()),
             (Ids::Number(vocab), word) => {
                 word.parse::<u32>().ok().filter(|&id| (id as usize) < *vocab).ok_or_else(|| {
-                    format!("line {}: expected a token id below {vocab}, found {word:?}", self.line)
+                    format!(
+                        "line {}: expected a token id below {vocab}, found {}",
+                        self.line,
+                        quoted(word)
+                    )
                 })
             }
             (_, "(" | ")") => return Ok(()),

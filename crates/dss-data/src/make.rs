@@ -55,7 +55,9 @@ impl Make {
                 Some(entry) if entry.generated => format!(
                     "{task} needs no files: its examples are made when they are asked for; just train: dss train {task}"
                 ),
-                Some(_) => format!("{task} cannot be generated; fetch it: dss data get {task}"),
+                Some(_) => {
+                    format!("{task} cannot be generated; fetch it: dss data get {task} --data DIR")
+                }
                 None => format!("{task} has no data of its own"),
             }),
         }

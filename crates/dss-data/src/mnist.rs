@@ -11,6 +11,7 @@ use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
 use crate::idx::{Idx, read_idx};
 use crate::random::{permutation, stream};
+use crate::subset::limit;
 use crate::{
     Dataset, Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec,
     io,
@@ -83,13 +84,7 @@ impl TaskSource for MnistConfig {
             ("test", self.test, &mut test, &exam),
         ];
         for (key, count, numbers, images) in splits {
-            if count > numbers.len() || numbers.is_empty() {
-                let what = format!("there are only {}; use 0 for all of them", numbers.len());
-                return Err(Error::setting(key, count, what));
-            }
-            if count > 0 {
-                numbers.truncate(count);
-            }
+            limit(key, count, numbers)?;
             for &i in numbers.iter() {
                 hash.bytes(key, images.pixels.item(i as usize));
                 hash.bytes("label", &[images.labels[i as usize]]);

@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use memmap2::Mmap;
 use serde::Serialize;
@@ -148,6 +148,21 @@ pub(crate) struct Store {
     content: [u8; 32],
 }
 
+/// A process that was killed while it wrote a store has left it behind; one that is alive writes all the time.
+fn remove_abandoned(folder: &Path) {
+    const AGE: Duration = Duration::from_secs(3600);
+    let old = |file: &fs::DirEntry| {
+        let path = file.path();
+        let kind = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        let changed = file.metadata().and_then(|m| m.modified()).ok();
+        kind.starts_with("tmp") && changed.and_then(|t| t.elapsed().ok()).is_some_and(|t| t > AGE)
+    };
+    for file in fs::read_dir(folder).into_iter().flatten().flatten().filter(old) {
+        // What cannot be removed does not stand in the way.
+        let _ = fs::remove_file(file.path());
+    }
+}
+
 impl Store {
     /// The store of this key in the cache folder; if there is none, `build` makes it.
     pub(crate) fn open_or_build(
@@ -171,6 +186,7 @@ impl Store {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let temporary = path.with_extension(format!("tmp{}-{number}", std::process::id()));
         fs::create_dir_all(folder).map_err(full(folder))?;
+        remove_abandoned(folder);
         let written = write(&temporary, &hash, build)
             .and_then(|()| fs::rename(&temporary, &path).map_err(full(&path)));
         if let Err(error) = written {

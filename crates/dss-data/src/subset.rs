@@ -4,7 +4,10 @@ use crate::{Error, Result};
 
 /// Keeps the first `count` numbers; 0 = all. `key` is the setting that says how many.
 pub(crate) fn limit(key: &'static str, count: usize, numbers: &mut Vec<u32>) -> Result<()> {
-    if count > numbers.len() || numbers.is_empty() {
+    if numbers.is_empty() {
+        return Err(Error::setting(key, count, "no example is there, or none without a fault"));
+    }
+    if count > numbers.len() {
         let what = format!("there are only {}; use 0 for all of them", numbers.len());
         return Err(Error::setting(key, count, what));
     }

@@ -119,7 +119,7 @@ impl Table {
         match cell.trim().parse::<f32>() {
             Ok(number) if number.is_finite() => Ok(number),
             Ok(number) => Err(fault(format!("is {number}; every number must be finite in f32"))),
-            Err(_) => Err(fault(format!("expected a number, found {cell:?}"))),
+            Err(_) => Err(fault(format!("expected a number, found {}", quoted(cell)))),
         }
     }
 
@@ -214,4 +214,13 @@ fn is_header(first: &StringRecord, second: Option<&StringRecord>, names: &[&str]
     let no_numbers = !first.iter().any(is_number);
     first.iter().any(|cell| !is_number(cell) && names.contains(&cell.trim()))
         || (no_numbers && (first.iter().any(known) || numbers_below() && first.len() > 1))
+}
+
+/// What was found, for a message: its beginning, if it is long.
+pub(crate) fn quoted(found: &str) -> String {
+    const MOST: usize = 40;
+    match found.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}...", &found[..end]),
+        None => format!("{found:?}"),
+    }
 }

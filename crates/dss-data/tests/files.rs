@@ -128,6 +128,8 @@ fn columns_by_name_number_and_range() {
         message.contains("task.columns = d") && message.contains("label, a, b, c"),
         "{message}"
     );
+    let message = error(FilesConfig { columns: "3-2".into(), ..config(&path) });
+    assert!(message.contains("3-2 ends before it begins"), "{message}");
     let message = error(FilesConfig { label: "klass".into(), ..config(&path) });
     assert!(message.contains("task.label = klass"), "{message}");
 }
@@ -415,6 +417,12 @@ fn prediction_on_tables_of_numbers() {
     folder.write("long.npy", npy("(3,)", &[1.0, 2.0, 3.0]));
     let message = predict(&task, &folder.path("long.npy")).unwrap_err().to_string();
     assert!(message.contains("takes 3 positions") && message.contains("max_length"), "{message}");
+    // A model of all columns: with the label there is one more, and no others.
+    let task = load(config(&train));
+    folder.write("more.csv", "up,8,0.5,-8\n").write("wider.csv", "up,8,0.5,-8,1\n");
+    assert_eq!(predict(&task, &folder.path("more.csv")).unwrap().len(), 1);
+    let message = predict(&task, &folder.path("wider.csv")).unwrap_err().to_string();
+    assert!(message.contains("reads 3 columns"), "{message}");
 }
 
 #[test]

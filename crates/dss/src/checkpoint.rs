@@ -137,13 +137,18 @@ fn parse(bytes: &[u8], device: &Device) -> Result<(Model, CheckpointMeta), Strin
     let mut tensors = BTreeMap::new();
     let mut total = 0;
     let mut float = FloatDType::F32;
-    for (name, view) in file.iter() {
+    let mut views: Vec<_> = file.iter().collect();
+    views.sort_unstable_by_key(|(name, _)| *name);
+    for (name, view) in views {
         let shape = view.shape().to_vec();
         let data = match view.dtype() {
             Dtype::F32 => TensorData::new(numbers(view.data(), f32::from_le_bytes), shape),
             Dtype::F64 => {
                 float = FloatDType::F64;
                 TensorData::new(numbers(view.data(), f64::from_le_bytes), shape)
+            }
+            Dtype::F16 => {
+                return Err("it holds half-precision numbers (F16); `dss export FILE --to OTHER` makes it F32".into());
             }
             other => return Err(format!("{name} is {other:?}, but must be F32 or F64")),
         };

@@ -76,7 +76,7 @@ pub enum LambdaInit {
     /// Eigenvalues of the skew-symmetric part of HiPPO (§3.3).
     #[default]
     SkewHippo,
-    /// Both parts ~ N(0, 1) (§4.2); folded to Re λ < 0 for the exp variants.
+    /// Both parts ~ N(0, 1) (§4.1); folded to Re λ < 0 for the exp variants.
     Random,
 }
 
@@ -187,7 +187,7 @@ pub struct ModelConfig {
     pub s4d_init: S4dInit,
     /// How S4D becomes steps.
     pub discretisation: Discretisation,
-    /// 0: the kernel is as long as the sequence; else it is made at this length and a layer sees no further (§4.2).
+    /// 0: the kernel is as long as the sequence; else it is made at this length and a layer sees no further (§4.1).
     pub kernel_len: usize,
     /// A second kernel looks ahead.
     pub bidirectional: bool,

@@ -65,10 +65,7 @@ impl Encoder {
     /// If the input is of another kind or size than the encoder's.
     pub fn forward(&self, input: Input, form: Form) -> Tensor<3> {
         match (self, input) {
-            (Self::Tokens(table), Input::Tokens(x)) => {
-                let ([batch, l], h) = (x.dims(), table.weight.val().dims()[1]);
-                table.weight.val().select(0, x.reshape([batch * l])).reshape([batch, l, h])
-            }
+            (Self::Tokens(table), Input::Tokens(x)) => form.embed(x, table.weight.val()),
             (Self::Values(linear), Input::Values(x)) => {
                 form.encode(x, linear.weight.val(), linear.bias.val())
             }

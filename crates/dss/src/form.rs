@@ -1,7 +1,7 @@
 //! Which form of the operations runs: decided by the tensors at hand, so that a model may move between devices.
 
 use burn::backend::DispatchDevice;
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 
 use crate::config::{Form, Pool};
 use crate::error::{Error, Result};
@@ -67,6 +67,15 @@ impl Form {
             fused::block(x, params, spec)
         } else {
             composed::block(x, params, spec)
+        }
+    }
+
+    /// Rows of the table: `[B, L]` -> `[B, L, H]`.
+    pub(crate) fn embed(self, tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
+        if self.is_fused(&table) {
+            fused::embed(tokens, table)
+        } else {
+            composed::embed(tokens, table)
         }
     }
 

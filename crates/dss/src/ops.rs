@@ -4,6 +4,7 @@
 //! |-----------|---------------|
 //! | `kernel`  | K `[C, H, taps]` of the parameters of DSS (§3.1) |
 //! | `s4_kernel`, `s4d_kernel` | the same of S4 and S4D |
+//! | `embed`   | the first layer of tokens, `[B, L]` to `[B, L, H]` |
 //! | `encode`  | the first layer of numbers, `[B, L, C]` to `[B, L, H]` |
 //! | `block`   | a whole layer with its norm and residual, `[B, L, H]` to `[B, L, H]` (§3.2) |
 //! | `norm`    | a norm alone: the last one of a pre-norm stack |

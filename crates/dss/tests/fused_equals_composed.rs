@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 use common::random::Random;
 use common::{grad, values};
 use dss::config::{Delta, Discretisation, Pool, Variant};
@@ -317,6 +317,26 @@ fn pools() {
                 let what = format!("B = {batch}, L = {l}, H = {h}, {pool:?}");
                 assert_same(&what, dtype, &run(composed::pool), &run(fused::pool));
             }
+        }
+    }
+}
+
+#[test]
+fn embeddings() {
+    for dtype in DTYPES {
+        let mut random = Random::new(8, dtype);
+        for [batch, l, h] in shapes(dtype) {
+            let (table, g) = (random.leaf([5, h]), random.tensor([batch, l, h]));
+            let tokens: Vec<i32> = (0..batch * l).map(|i| (i * i % 7 % 5) as i32).collect();
+            let tokens = TensorData::new(tokens, [batch, l]);
+            let run = |f: fn(Tensor<2, Int>, Tensor<2>) -> Tensor<3>| -> Numbers {
+                let tokens = Tensor::<2, Int>::from_data(tokens.clone(), &table.device());
+                let y = f(tokens, table.clone());
+                let grads = (y.clone() * g.clone()).sum().backward();
+                vec![("y", values(&y)), ("table", grad(&table, &grads))]
+            };
+            let what = format!("B = {batch}, L = {l}, H = {h}");
+            assert_same(&what, dtype, &run(composed::embed), &run(fused::embed));
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct ReproArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Only show the runs, their settings and about how long they take
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
     /// Where to compute
     #[arg(long, default_value = "cpu", value_name = "NAME")]

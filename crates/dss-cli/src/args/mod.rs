@@ -94,7 +94,7 @@ pub struct Settings {
     /// The state space of the layers, over the preset's [default: that of the preset, dss-softmax in ours]
     #[arg(long, value_name = "NAME", value_parser = overlays(MODELS))]
     pub model: Option<String>,
-    /// An ablation of the paper (§4.2), over preset and model; may be given several times
+    /// An ablation of the paper (§4.1), over preset and model; may be given several times
     #[arg(long, value_name = "NAME", value_parser = overlays(ABLATIONS))]
     pub ablation: Vec<String>,
     /// A TOML file over all of these; may be given several times

@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use dss_train::text::plural;
-use dss_train::{Observer, Scores, Split};
+use dss_train::{Event, Observer, Scores, Split};
 use indicatif::ProgressBar;
 
-use crate::text;
+use crate::{interrupt, text};
 
 /// Why events could not be written, if they could not.
 pub type Lost = Arc<OnceLock<io::Error>>;
@@ -21,11 +21,29 @@ pub type Lost = Arc<OnceLock<io::Error>>;
 ///
 /// JSON that cannot be written raises `stop` and leaves the reason in `lost`.
 pub fn observer(json: bool, quiet: bool, stop: &Arc<AtomicBool>, lost: &Lost) -> Box<dyn Observer> {
-    match (json, quiet) {
+    let shown: Box<dyn Observer> = match (json, quiet) {
         (true, _) => Box::new(json::Json::new(stop.clone(), lost.clone())),
         (_, true) => Box::new(()),
         _ if stderr().is_terminal() => Box::new(bar::Bar::new()),
         _ => Box::new(lines::Lines::new()),
+    };
+    Box::new(Phases { stop: stop.clone(), shown })
+}
+
+/// Tells [`interrupt`] when data are being read.
+struct Phases {
+    stop: Arc<AtomicBool>,
+    shown: Box<dyn Observer>,
+}
+
+impl Observer for Phases {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Loading(_) => interrupt::loading(true, &self.stop),
+            Event::Start { .. } => interrupt::loading(false, &self.stop),
+            _ => {}
+        }
+        self.shown.event(event);
     }
 }
 

@@ -43,7 +43,7 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let model = match source.rate_ratio() {
-        Some(ratio) => model.at_rate(ratio)?,
+        Some(ratio) => model.at_rate(ratio).map_err(|e| Failure::usage(e.to_string()))?,
         None => model,
     };
     let mut state = match &args.state {
@@ -69,8 +69,11 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     if matches!(end, Event::Interrupted) {
         return Ok(ExitCode::from(INTERRUPTED));
     }
+    if state.position() == 0 {
+        return Err(Failure::failed(eyre::eyre!("nothing came in")));
+    }
     // The end of a text is a token too, but no part of what may go on.
-    if let (Some(token), true) = (source.end_token(), state.position() > 0) {
+    if let Some(token) = source.end_token() {
         let mut out = vec![0.0; model.outputs()];
         model.step(&mut state, Input::Tokens(&[token]), &mut out)?;
         answers.set(&out, state.position() - 1);

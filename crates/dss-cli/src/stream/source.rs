@@ -136,6 +136,9 @@ impl Source {
             (Format::Wav, Some((samples, rate))) => (Some(samples), rate),
             (Format::F32le, _) => (Some(Samples::f32le()), feed.rate),
             (Format::Flac, _) => {
+                if !rest.starts_with(b"fLaC") {
+                    return Err(self.wrong("this is no FLAC".into()));
+                }
                 let audio = dss_data::audio::from_bytes(&rest).map_err(|what| self.wrong(what))?;
                 let steps = audio.samples.chunks_exact(audio.channels);
                 let mean = |x: &[f32]| x.iter().sum::<f32>() / audio.channels as f32;

@@ -122,15 +122,16 @@ fn status(task: &'static str, data_dir: Option<&Path>) -> Status {
 
 impl Get {
     fn of(task: &str, official: &Official, data_dir: Option<&Path>) -> Self {
+        let dir = data_dir.unwrap_or(Path::new("DIR"));
         let there = |dir: &Path| official.archives.iter().all(|a| dir.join(a.name).is_file());
         Self {
-            command: format!("dss data get {task}"),
+            command: format!("dss data get {task} --data {}", dir.display()),
             about: official.about,
             bytes: official.bytes(),
             licence: official.licence,
             urls: official.archives.iter().map(|archive| archive.url).collect(),
             fetched: data_dir.is_some_and(there),
-            then: official.then_in(data_dir.unwrap_or(Path::new("DIR"))),
+            then: official.then_in(dir),
         }
     }
 }

@@ -13,6 +13,7 @@ pub use self::split::{Lengths, SplitReport, ValueRange};
 use crate::catalogue::{self, Verdict, given, judge};
 use crate::task::Split;
 use crate::units::bytes;
+use crate::vocabulary::{SPECIALS, UNK};
 use crate::{InputKind, Result, TargetKind, Task, TaskConfig};
 
 /// Everything that was found out.
@@ -125,7 +126,7 @@ impl Report {
                 Ok(file) => {
                     match file.verdict {
                         Some(Verdict::Mismatch) => self.faults.push(format!(
-                            "{}: not the published file of this name; fetch it again: dss data get {}",
+                            "{}: not the published file of this name; fetch it again: dss data get {} --data DIR",
                             path.display(),
                             self.task
                         )),
@@ -151,8 +152,10 @@ impl Report {
             }
         }
         let splits = [&task.train, &task.val, &task.test];
+        let symbols = task.vocabulary.iter().flatten();
+        let unknown = symbols.into_iter().position(|symbol| symbol == SPECIALS[UNK as usize]);
         for (split, data) in Split::ALL.into_iter().zip(splits) {
-            let report = SplitReport::of(split.name(), &task.spec, &**data, progress);
+            let report = SplitReport::of(split.name(), &task.spec, unknown, &**data, progress);
             self.faults
                 .extend(report.faults.iter().map(|fault| format!("{}: {fault}", split.name())));
             self.splits.push(report);
@@ -196,7 +199,7 @@ impl Shape {
         let (labels, outputs, positions) = match &spec.target {
             TargetKind::Class { labels } => (labels.clone(), None, false),
             TargetKind::PositionClasses { labels } => (labels.clone(), None, true),
-            TargetKind::NextToken { .. } => (Vec::new(), None, true),
+            TargetKind::NextToken { symbols } => (symbols.clone(), None, true),
             TargetKind::Values { outputs } => (Vec::new(), Some(*outputs), false),
             TargetKind::PositionValues { outputs } => (Vec::new(), Some(*outputs), true),
         };

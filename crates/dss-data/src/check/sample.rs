@@ -64,6 +64,10 @@ fn target(task: &Task, target: &Target) -> String {
             };
             some(classes.iter().take(SOME).map(word).collect(), classes.len())
         }
+        (Target::PositionClasses(classes), TargetKind::NextToken { symbols }) => {
+            let tokens: Vec<u32> = classes.iter().filter_map(|&c| u32::try_from(c).ok()).collect();
+            text(&tokens, Some(symbols))
+        }
         (Target::Class(class), _) => class.to_string(),
         (Target::PositionClasses(classes), _) => format!("{} classes", classes.len()),
         (Target::Values(values) | Target::PositionValues(values), _) => {

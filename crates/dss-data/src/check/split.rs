@@ -62,9 +62,11 @@ pub struct ValueRange {
 }
 
 impl SplitReport {
+    /// `unknown`: the token id of what is not in the vocabulary, if there is one.
     pub(super) fn of(
         name: &'static str,
         spec: &TaskSpec,
+        unknown: Option<usize>,
         data: &dyn Dataset,
         progress: &dyn Fn(&str),
     ) -> Self {
@@ -84,7 +86,7 @@ impl SplitReport {
             chunks.into_iter().for_each(|chunk| seen.merge(chunk));
             progress(&format!("{name}: {} of {count} examples", block.last().map_or(0, |i| i + 1)));
         }
-        seen.report(name, spec, count)
+        seen.report(name, spec, unknown, count)
     }
 }
 
@@ -216,7 +218,13 @@ impl Seen {
         self.faults.truncate(TOLD);
     }
 
-    fn report(mut self, name: &'static str, spec: &TaskSpec, examples: usize) -> SplitReport {
+    fn report(
+        mut self,
+        name: &'static str,
+        spec: &TaskSpec,
+        unknown: Option<usize>,
+        examples: usize,
+    ) -> SplitReport {
         self.lengths.sort_unstable();
         let lengths = self.lengths.last().map(|&max| Lengths {
             min: self.lengths[0],
@@ -246,9 +254,9 @@ impl Seen {
             values: self.values.range(),
             targets: self.targets.range(),
             tokens: is_tokens.then(|| self.tokens.iter().filter(|&&n| n > 0).count()),
-            unknown: (is_tokens && sum > 0)
-                .then(|| self.tokens.get(crate::vocabulary::UNK as usize).copied().unwrap_or(0))
-                .map(|unknown| unknown as f64 / sum as f64),
+            unknown: unknown
+                .and_then(|id| self.tokens.get(id))
+                .map(|&unknown| unknown as f64 / sum.max(1) as f64),
             faulty: self.faulty,
             faults,
         }
@@ -329,7 +337,7 @@ mod tests {
         given: Vec<fn() -> Result<Example>>,
     ) -> SplitReport {
         let spec = TaskSpec { name: "test".into(), input, target, len: 4, pair: false };
-        SplitReport::of("train", &spec, &Given(given), &|_| {})
+        SplitReport::of("train", &spec, Some(1), &Given(given), &|_| {})
     }
 
     fn two_classes() -> TargetKind {

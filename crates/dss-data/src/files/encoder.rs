@@ -241,7 +241,11 @@ impl FilesEncoder {
         if exactly.map_or(self.columns.is_empty() || width <= self.columns.len(), |n| n == width) {
             return Ok((0..width).collect());
         }
-        if !self.columns.is_empty() && self.columns.iter().all(|c| c.index < width) {
+        // A table of nothing but the label and the columns has one more than they; a wider one is something else.
+        let last = self.columns.iter().map(|c| c.index).max();
+        let whole = exactly.is_none() && last.is_some_and(|last| last <= self.columns.len());
+        let fits = |last: usize| last < width && !(whole && width > self.columns.len() + 1);
+        if last.is_some_and(fits) {
             return Ok(self.columns.iter().map(|c| c.index).collect());
         }
         let needed = exactly.unwrap_or(self.columns.len());

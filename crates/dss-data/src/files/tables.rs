@@ -101,7 +101,12 @@ pub(super) fn selected(
         match range {
             Some((first, last)) => {
                 let [first, last] = [first, last].map(|end| table.column("columns", end));
-                places.extend(first?..=last?);
+                let (first, last) = (first?, last?);
+                if first > last {
+                    let what = format!("the range {part} ends before it begins");
+                    return Err(Error::setting("columns", &config.columns, what));
+                }
+                places.extend(first..=last);
             }
             None => places.push(table.column("columns", part)?),
         }

@@ -8,6 +8,7 @@ use super::builder::{Builder, Pair};
 use super::class;
 use crate::characters::{digest, rows};
 use crate::skip::Skips;
+use crate::table::quoted;
 use crate::task::Split;
 use crate::text::{Review, Reviews};
 use crate::{Error, Result};
@@ -107,7 +108,7 @@ fn parse(path: &Path, split: Split, line: u64, text: &[u8]) -> Result<Row> {
                 path,
                 line,
                 column,
-                format!("expected an id such as pos_123, found {cell:?}"),
+                format!("expected an id such as pos_123, found {}", quoted(&cell)),
             )
         })
     };

@@ -44,7 +44,7 @@ impl Pairs {
                 films.join(", ")
             ),
             looked,
-            hint: "Run `dss data get retrieval`, or put all three of either in a folder DIR and give --data DIR or \
+            hint: "Run `dss data get retrieval --data DIR`, or put all three of either in a folder DIR and give --data DIR or \
                    --set task.dir=DIR."
                 .into(),
         })

@@ -24,6 +24,7 @@ use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
+use crate::table::quoted;
 use crate::task::Split;
 use crate::{
     Dataset, Encoder, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
@@ -130,7 +131,7 @@ fn class(label: &[u8]) -> std::result::Result<u32, String> {
     match text.trim().parse::<f64>() {
         Ok(0.0) => Ok(0),
         Ok(1.0) => Ok(1),
-        _ => Err(format!("expected a label 0.0 or 1.0, found {text:?}")),
+        _ => Err(format!("expected a label 0.0 or 1.0, found {}", quoted(&text))),
     }
 }
 

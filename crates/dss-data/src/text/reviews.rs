@@ -72,7 +72,7 @@ impl Reviews {
                    train and test as .tsv or .csv; each table plain or .gz)"
                 .into(),
             looked,
-            hint: "Run `dss data get text`, or put one of these in a folder DIR and give --data DIR or --set \
+            hint: "Run `dss data get text --data DIR`, or put one of these in a folder DIR and give --data DIR or --set \
                    task.dir=DIR."
                 .into(),
         })

@@ -1,4 +1,4 @@
-//! A Δ_log far outside its range, as the 22 that the paper found on ListOps (§4.3): which kernel it gives, which
+//! A Δ_log far outside its range, as the 22 that the paper found on ListOps (§4.2): which kernel it gives, which
 //! gradient, and what a bound of 10 changes.
 
 use crate::common::random::{normal, rng};

@@ -9,6 +9,7 @@
 
 mod backward;
 mod buffers;
+mod embed;
 mod encode;
 mod forward;
 pub mod frozen;
@@ -31,6 +32,7 @@ use weight::WeightGrad;
 
 pub use backward::BlockGrads;
 pub use buffers::{Buffer, Buffers};
+pub use embed::{embed_backward, embed_forward};
 pub use encode::{encode_backward, encode_forward};
 pub use moments::BatchMoments;
 pub use norm::{Norm, NormParams, NormStats};

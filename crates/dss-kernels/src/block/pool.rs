@@ -1,5 +1,6 @@
 //! One vector per sequence: `[B, L, H]` to `[B, H]`, by true lengths.
 
+use crate::par::{self, Disjoint};
 use crate::real::Real;
 
 /// How a sequence becomes one vector.
@@ -24,8 +25,12 @@ pub fn pool_forward<T: Real>(
     y: &mut [T],
 ) {
     assert!(x.len() == lengths.len() * l * h && y.len() == lengths.len() * h);
-    for ((x, y), &length) in x.chunks_exact(l * h).zip(y.chunks_exact_mut(h)).zip(lengths) {
-        assert!((1..=l).contains(&length));
+    assert!(lengths.iter().all(|length| (1..=l).contains(length)));
+    let y = Disjoint::new(y);
+    par::for_each(&mut vec![(); par::workers()], lengths.len(), |(), sample| {
+        // SAFETY: each sample is taken once.
+        let y = unsafe { y.part(sample * h, h) };
+        let (x, length) = (&x[sample * l * h..], lengths[sample]);
         match pool {
             Pool::Last => y.copy_from_slice(&x[(length - 1) * h..][..h]),
             Pool::Mean => {
@@ -41,7 +46,7 @@ pub fn pool_forward<T: Real>(
                 }
             }
         }
-    }
+    });
 }
 
 /// dx: `[B, L, H]` of dy: `[B, H]`.
@@ -57,8 +62,12 @@ pub fn pool_backward<T: Real>(
     dx: &mut [T],
 ) {
     assert!(dx.len() == lengths.len() * l * h && dy.len() == lengths.len() * h);
-    for ((dx, dy), &length) in dx.chunks_exact_mut(l * h).zip(dy.chunks_exact(h)).zip(lengths) {
-        assert!((1..=l).contains(&length));
+    assert!(lengths.iter().all(|length| (1..=l).contains(length)));
+    let dx = Disjoint::new(dx);
+    par::for_each(&mut vec![(); par::workers()], lengths.len(), |(), sample| {
+        // SAFETY: each sample is taken once.
+        let dx = unsafe { dx.part(sample * l * h, l * h) };
+        let (dy, length) = (&dy[sample * h..][..h], lengths[sample]);
         let (first, share) = match pool {
             Pool::Mean => (0, T::rounded(1.0 / length as f64)),
             Pool::Last => (length - 1, T::rounded(1.0)),
@@ -68,5 +77,5 @@ pub fn pool_backward<T: Real>(
             dx.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = dy * share);
         }
         dx[length * h..].fill(T::ZERO);
-    }
+    });
 }

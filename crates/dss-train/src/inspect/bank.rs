@@ -1,4 +1,4 @@
-//! The kernels of one layer as plain numbers, and what the paper asks of them (§4.3): where they peak, how far they reach.
+//! The kernels of one layer as plain numbers, and what the paper asks of them (§4.2): where they peak, how far they reach.
 
 use burn::tensor::Tensor;
 use serde::Serialize;

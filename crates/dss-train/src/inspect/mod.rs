@@ -1,4 +1,4 @@
-//! What a trained model has learned (§4.3 of the paper): its modes, its time scales, its kernels, as numbers, pictures
+//! What a trained model has learned (§4.2 of the paper): its modes, its time scales, its kernels, as numbers, pictures
 //! and files.
 //!
 //! [`Inspection::load`] reads a checkpoint; [`Inspection::report`] has the numbers, [`mod@pictures`] the pictures, and

@@ -103,6 +103,7 @@ impl Grid {
         let tasks: Vec<String> = named(&request.tasks, table.tasks());
         let models: Vec<String> = named(&request.models, table.models());
         check_names(&tasks, &models).map_err(fail)?;
+        check_sets(&request.sets, request.budget).map_err(fail)?;
         let decided = match before {
             Some(before) => {
                 let other = |what: &str, here: &dyn ToString, asked: &dyn ToString| {
@@ -152,6 +153,10 @@ impl Grid {
         // A setting that cannot be used is found before anything runs.
         for cell in grid.cells()? {
             grid.config(&cell)?;
+        }
+        // Those of tasks that may join later, too.
+        for (task, _) in request.sets.iter().filter_map(|set| prefixed(set)) {
+            grid.base(task, REFERENCE)?;
         }
         grid.skip_missing()?;
         Ok(grid)
@@ -350,7 +355,7 @@ impl Grid {
             if missing {
                 let get = status.get.map(|get| {
                     let then = get.then.map(|then| format!(", then {then}")).unwrap_or_default();
-                    format!("{} --data DIR{then}", get.command)
+                    format!("{}{then}", get.command)
                 });
                 let how = get.or(status.make).unwrap_or_else(|| "see `dss data list`".to_owned());
                 let looked = match &self.data_dir {
@@ -387,6 +392,24 @@ fn check_names(tasks: &[String], models: &[String]) -> std::result::Result<(), S
     };
     known("task", tasks, TaskConfig::NAMES.to_vec())?;
     known("model", models, MODELS.iter().map(|model| model.name).collect())
+}
+
+/// A grid decides some settings itself: with others a row would not be what its name says.
+fn check_sets(sets: &[String], budget: Option<Budget>) -> std::result::Result<(), String> {
+    const BY_MODEL: [&str; 5] = ["mixer", "variant", "delta", "lambda_init", "kernel_len"];
+    const BY_BUDGET: [&str; 3] = ["max_steps", "epochs", "schedule"];
+    for set in sets {
+        let set = prefixed(set).map_or(set.as_str(), |(_, set)| set);
+        let key = set.split_once('=').map_or(set, |(key, _)| key).trim();
+        let name = key.rsplit('.').next().unwrap_or(key);
+        if BY_MODEL.contains(&name) {
+            return Err(format!("{key} cannot be set for a grid: --models decides it"));
+        }
+        if BY_BUDGET.contains(&name) && budget != Some(Budget::Full) {
+            return Err(format!("{key} cannot be set for a grid: --budget decides it"));
+        }
+    }
+    Ok(())
 }
 
 /// The first names, then those of the others that are new.

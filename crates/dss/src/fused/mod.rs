@@ -2,6 +2,7 @@
 //! hand-derived backward.
 
 mod block;
+mod embed;
 mod encode;
 mod kernel;
 mod norm;
@@ -13,6 +14,7 @@ mod s4d;
 mod slices;
 
 pub use block::block;
+pub use embed::embed;
 pub use encode::encode;
 pub use kernel::kernel;
 pub use norm::norm;

@@ -31,7 +31,8 @@ pub(super) trait Operation: Debug + Send + Sync + 'static {
         dy: FlexTensor,
     ) -> Vec<FlexTensor>;
 
-    /// Whether [`Operation::backward`] looks at the inputs. If not, it gets others, and their memory is free before.
+    /// Whether [`Operation::backward`] looks at the inputs or at what was kept. If not, it gets others, and the memory of
+    /// the inputs is free before.
     fn needs_inputs(&self) -> bool {
         true
     }
@@ -154,7 +155,10 @@ impl Backward<Flex, INPUTS> for CallBackward {
         let kept = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         let inputs = &inputs[..call.inputs];
         // A second backward through the same graph finds nothing kept: make it again.
-        let kept = kept.unwrap_or_else(|| call.operation.forward(inputs, true).1);
+        let kept = kept.unwrap_or_else(|| match call.operation.needs_inputs() {
+            true => call.operation.forward(inputs, true).1,
+            false => Box::new(()),
+        });
         let grads = call.operation.backward(inputs, kept, dy);
         for (parent, grad) in ops.parents.into_iter().zip(grads) {
             if let Some(parent) = parent {

@@ -1,4 +1,4 @@
-//! Λ of all layers in the complex plane over the points it started from (§4.3).
+//! Λ of all layers in the complex plane over the points it started from (§4.2).
 
 use dss::{LambdaInit, MixerKind, S4dInit};
 use dss_kernels::init;

@@ -1,4 +1,4 @@
-//! The figures of the paper's §4.3 and appendix, of one model.
+//! The figures of the paper's §4.2 and appendix, of one model.
 
 mod gallery;
 mod heatmap;
