@@ -5,6 +5,7 @@ mod arrivals;
 mod sound;
 mod source;
 
+use std::io::{Write, stderr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,7 +44,18 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let model = match source.rate_ratio() {
-        Some(ratio) => model.at_rate(ratio).map_err(|e| Failure::usage(e.to_string()))?,
+        Some(ratio) => {
+            let model = model.at_rate(ratio).map_err(|e| Failure::usage(e.to_string()))?;
+            let rate = source.rate().unwrap_or_default();
+            // A log that cannot be written is no reason to stop.
+            let _ = writeln!(
+                stderr(),
+                "the input has {rate} samples per second, the model was trained at {:.0}: its step is {ratio} times as \
+                 long",
+                rate * ratio
+            );
+            model
+        }
         None => model,
     };
     let mut state = match &args.state {

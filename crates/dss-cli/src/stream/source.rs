@@ -1,7 +1,5 @@
 //! From bytes to positions.
 
-use std::io::Write;
-
 use dss_data::feed::{Feed, NumberFeed, SoundFeed, TokenFeed};
 use dss_infer::Input;
 
@@ -151,12 +149,6 @@ impl Source {
         self.rate = Some(rate);
         if rate != feed.rate {
             self.ratio = Some(feed.rate / rate);
-            let _ = writeln!(
-                std::io::stderr(),
-                "the input has {rate} samples per second, the model was trained at {}: its step is {} times as long",
-                feed.rate,
-                feed.rate / rate
-            );
         }
         if let Some(samples) = samples {
             self.kind = Kind::Sound(feed, samples);
