@@ -117,8 +117,16 @@ pub struct ModelConfig {
 }
 
 /// Settings that only the training needs.
-const TRAINING: [&str; 7] =
-    ["delta_min", "delta_max", "lambda_init", "s4d_init", "dropout", "mask_padding", "form"];
+const TRAINING: [&str; 8] = [
+    "delta_min",
+    "delta_max",
+    "lambda_init",
+    "s4d_init",
+    "last_gain",
+    "dropout",
+    "mask_padding",
+    "form",
+];
 
 impl Default for ModelConfig {
     fn default() -> Self {

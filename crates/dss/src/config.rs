@@ -197,6 +197,8 @@ pub struct ModelConfig {
     pub norm: NormKind,
     /// true: x + f(norm(x)) and one more norm at the end; false: norm(x + f(x)).
     pub prenorm: bool,
+    /// γ at the start of that last norm: more than 1 where a head compares pooled activations, which differ little.
+    pub last_gain: f64,
     /// The chance p that a channel of a sequence is dropped, in \[0, 1).
     pub dropout: f64,
     /// Padding stays out of BatchNorm's statistics.
@@ -226,6 +228,7 @@ impl Default for ModelConfig {
             glu: false,
             norm: NormKind::default(),
             prenorm: false,
+            last_gain: 1.0,
             dropout: 0.0,
             mask_padding: false,
             pool: Pool::default(),
@@ -300,6 +303,12 @@ impl ModelConfig {
     pub fn validate(&self) -> Result<()> {
         if self.layers == 0 {
             return Err(Error::config("layers must be at least 1, but is 0"));
+        }
+        if !(self.last_gain > 0.0 && self.last_gain <= 1e4) {
+            let gain = self.last_gain;
+            return Err(Error::config(format!(
+                "last_gain must be above 0 and at most 10000, but is {gain}"
+            )));
         }
         self.block(1, 0).validate()
     }

@@ -80,7 +80,9 @@ impl ModelConfig {
         Ok(Model {
             encoder: Encoder::new(io.input, self.h, seed, device),
             layers: layers.collect::<Result<_>>()?,
-            norm: self.prenorm.then(|| Norm::new(self.norm, self.h, device)),
+            norm: self
+                .prenorm
+                .then(|| Norm::new(self.norm, self.h, device).with_gain(self.last_gain)),
             head: Head::new(io.output, self.h, seed, device),
             config: self.clone(),
             io: *io,

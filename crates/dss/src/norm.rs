@@ -15,7 +15,7 @@ pub const MOMENTUM: f64 = 0.1;
 /// A norm of `[B, L, H]` activations.
 #[derive(Debug, Module)]
 pub struct Norm {
-    /// Gain: `[H]` (`[1]` for layer-scalar), 1 at first.
+    /// Gain: `[H]` (`[1]` for layer-scalar), at first 1 or as [`Self::with_gain`] says.
     pub gamma: Param<Tensor<1>>,
     /// Offset: `[H]` (`[1]` for layer-scalar), 0 at first.
     pub beta: Param<Tensor<1>>,
@@ -42,6 +42,12 @@ impl Norm {
             running_var: statistic(1.0),
             kind,
         }
+    }
+
+    /// The same with this γ.
+    pub fn with_gain(self, gain: f64) -> Self {
+        let size = self.gamma.dims()[0];
+        Self { gamma: parameter(vec![gain; size], [size], &self.gamma.device()), ..self }
     }
 
     /// Which norm this is.

@@ -11,7 +11,7 @@ pub const SECTIONS: [KeyDoc; 3] = [
 ];
 
 /// The keys of `[model]`.
-pub const MODEL: [KeyDoc; 20] = [
+pub const MODEL: [KeyDoc; 21] = [
     ("layers", "blocks"),
     ("h", "H: channels"),
     ("n", "N: states per channel, at most 512 with skew-hippo; even in s4 and s4d"),
@@ -31,6 +31,7 @@ pub const MODEL: [KeyDoc; 20] = [
     ("glu", "the output projection has 2H outputs, half of which gate the others"),
     ("norm", "batch, layer or layer-scalar"),
     ("prenorm", "true: x + f(norm(x)); false: norm(x + f(x))"),
+    ("last_gain", "γ at the start of the last norm of a prenorm stack"),
     ("dropout", "chance that a channel of a sequence is dropped, in [0, 1)"),
     ("mask_padding", "keep padding out of BatchNorm's statistics"),
     ("pool", "how a sequence becomes one vector: mean over its true length, or last position"),
