@@ -77,6 +77,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn few_classes_have_a_table() {
+        let scores = |confusion| Scores { confusion, ..Scores::default() };
+        let labels = ["no".to_owned()];
+        let table = confusion(&scores(Some(vec![vec![7, 1], vec![2, 30]])), &labels);
+        let expected = [
+            "               no        1",
+            "no              7        1",
+            "1               2       30",
+        ];
+        assert_eq!(table[2..], expected);
+        assert!(confusion(&scores(None), &labels).is_empty());
+        assert!(confusion(&scores(Some(vec![vec![0; 13]; 13])), &labels).is_empty());
+    }
+
+    #[test]
     fn paths_survive_a_shell() {
         assert_eq!(shell(Path::new("runs/listops-laptop-0")), "runs/listops-laptop-0");
         assert_eq!(shell(Path::new("my runs/it's")), r"'my runs/it'\''s'");

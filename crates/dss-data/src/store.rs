@@ -327,6 +327,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_process_left_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [old, new, other] = ["a.tmp1-0", "b.tmp2-0", "c.store"].map(|f| dir.path().join(f));
+        let ago = std::time::SystemTime::now() - Duration::from_secs(7200);
+        for (path, is_old) in [(&old, true), (&new, false), (&other, true)] {
+            let file = File::create(path).unwrap();
+            if is_old {
+                file.set_modified(ago).unwrap();
+            }
+        }
+        remove_abandoned(dir.path());
+        assert_eq!([old, new, other].map(|path| path.exists()), [false, true, true]);
+    }
+
+    #[test]
     fn what_was_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
         for round in 0..2 {

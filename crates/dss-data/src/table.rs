@@ -224,3 +224,12 @@ pub(crate) fn quoted(found: &str) -> String {
         None => format!("{found:?}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn messages_quote_little() {
+        assert_eq!(super::quoted("a\tb"), r#""a\tb""#);
+        assert_eq!(super::quoted(&"é".repeat(1000)), format!("{:?}...", "é".repeat(40)));
+    }
+}

@@ -152,8 +152,8 @@ impl Report {
             }
         }
         let splits = [&task.train, &task.val, &task.test];
-        let symbols = task.vocabulary.iter().flatten();
-        let unknown = symbols.into_iter().position(|symbol| symbol == SPECIALS[UNK as usize]);
+        let unknown = SPECIALS[UNK as usize];
+        let unknown = task.vocabulary.iter().flatten().position(|symbol| symbol == unknown);
         for (split, data) in Split::ALL.into_iter().zip(splits) {
             let report = SplitReport::of(split.name(), &task.spec, unknown, &**data, progress);
             self.faults

@@ -56,8 +56,8 @@ impl Source {
                 GREY.join(", ")
             ),
             looked,
-            hint: "`dss data get image --data DIR` fetches the official archive (the binary version); or put the files in one \
-                   folder DIR and give --data DIR or --set task.dir=DIR."
+            hint: "`dss data get image --data DIR` fetches the official archive (the binary version); or put the files \
+                   in one folder DIR and give --data DIR or --set task.dir=DIR."
                 .into(),
         })
     }

@@ -44,8 +44,8 @@ impl Pairs {
                 films.join(", ")
             ),
             looked,
-            hint: "Run `dss data get retrieval --data DIR`, or put all three of either in a folder DIR and give --data DIR or \
-                   --set task.dir=DIR."
+            hint: "Run `dss data get retrieval --data DIR`, or put all three of either in a folder DIR and give --data \
+                   DIR or --set task.dir=DIR."
                 .into(),
         })
     }
