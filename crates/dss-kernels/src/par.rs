@@ -3,6 +3,9 @@
 //! An item's result never depends on which worker took it or on how many there are: that is what makes results equal
 //! bit for bit whatever the number of threads.
 
+#[cfg(feature = "rayon")]
+mod team;
+
 /// How many workers (and so how many scratch buffers) a plan should have.
 pub(crate) fn workers() -> usize {
     #[cfg(feature = "rayon")]
@@ -26,10 +29,15 @@ pub(crate) fn for_each<S: Send>(
     }
     #[cfg(feature = "rayon")]
     {
-        use rayon::prelude::*;
         use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
         let next = AtomicUsize::new(0);
-        scratches[..used].par_iter_mut().with_max_len(1).for_each(|scratch| {
+        let scratches = Disjoint::new(scratches);
+        team::run(&|worker| {
+            if worker >= used {
+                return;
+            }
+            // SAFETY: a worker has its own number.
+            let scratch = &mut unsafe { scratches.part(worker, 1) }[0];
             loop {
                 let item = next.fetch_add(1, Relaxed);
                 if item >= items {
@@ -41,6 +49,14 @@ pub(crate) fn for_each<S: Send>(
     }
     #[cfg(not(feature = "rayon"))]
     unreachable!("a plan without `rayon` has one scratch");
+}
+
+/// Calls `work`. The workers of its loops stay awake from one to the next.
+pub(crate) fn together<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(feature = "rayon")]
+    return team::together(work);
+    #[cfg(not(feature = "rayon"))]
+    return work();
 }
 
 /// Share `i` of `n` things in `shares` contiguous shares.

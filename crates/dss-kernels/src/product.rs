@@ -1,14 +1,23 @@
 //! Small dense matrix products on the calling thread, without allocation.
 //!
-//! B is read row by row by the inner loop. A wide one is stored in panels of a few cache lines of columns, each with all
-//! rows, so that the part that is in use stays in the first-level cache.
+//! B is read row by row by the inner loop, a few cache lines of columns at a time. Rows of many lines that are a power of
+//! two apart would fall on the same places of the first-level cache: such a B is stored in panels, or with rows that
+//! are an odd number of lines apart.
 
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
-/// C = A·B, or C += A·B, with A: [m, k] by strides, B: [k, n] in panels and C: [m, n] row-major; n is a multiple of
-/// `T::LINE`.
+/// How B: [k, n] stands in its slice.
+#[derive(Clone, Copy)]
+pub(crate) enum Layout {
+    /// See [`panels`].
+    Panels,
+    /// Rows that are so many elements apart, at least n.
+    Rows(usize),
+}
+
+/// C = A·B, or C += A·B, with A: [m, k] by strides, B: [k, n] and C: [m, n] row-major; n is a multiple of `T::LINE`.
 pub(crate) struct Product<'a, T> {
     /// [m, n, k]
     pub size: [usize; 3],
@@ -16,8 +25,7 @@ pub(crate) struct Product<'a, T> {
     /// Strides of A's rows and columns.
     pub a_strides: [usize; 2],
     pub b: &'a [T],
-    /// Columns of B that stand together, a multiple of `T::LINE`: see [`panels`]; n where B is row-major.
-    pub panel: usize,
+    pub b_layout: Layout,
     pub c: &'a mut [T],
     /// Adds to C instead of overwriting it.
     pub add: bool,
@@ -42,12 +50,18 @@ const DEPTH: usize = 128;
 
 impl<T: Real> Product<'_, T> {
     /// # Panics
-    /// If a slice is too short, or n or the panel's width not a multiple of `T::LINE`.
+    /// If a slice is too short, or n not a multiple of `T::LINE`.
     pub(crate) fn run(self) {
         let [m, n, k] = self.size;
         assert!(m > 0 && n > 0 && k > 0 && n.is_multiple_of(T::LINE));
-        assert!(self.panel > 0 && self.panel.is_multiple_of(T::LINE));
-        assert!(self.b.len() >= k * n && self.c.len() >= m * n);
+        let b_size = match self.b_layout {
+            Layout::Panels => k * n,
+            Layout::Rows(stride) => {
+                assert!(stride >= n);
+                (k - 1) * stride + n
+            }
+        };
+        assert!(self.b.len() >= b_size && self.c.len() >= m * n);
         let [row, column] = self.a_strides;
         assert!((m - 1) * row + (k - 1) * column < self.a.len());
         dispatch(self);
@@ -63,15 +77,18 @@ impl<T: Real> WithSimd for Product<'_, T> {
         let lanes = T::lanes::<S>();
         // As many vectors per tile row as the registers hold: ROWS·4 + 4 + 1 of 32, or ROWS·2 + 2 + 1 of 16.
         let wide = if S::REGISTER_COUNT >= 32 { 4 } else { 2 };
-        for start in (0..n).step_by(self.panel) {
-            let end = n.min(start + self.panel);
+        for Range { start, end } in panels::<T>(n) {
+            let (b, b_row) = match self.b_layout {
+                Layout::Panels => (start * k, end - start),
+                Layout::Rows(stride) => (start, stride),
+            };
             for p in (0..k).step_by(DEPTH) {
                 let depth = p..k.min(p + DEPTH);
                 let mut j = start;
                 // SAFETY: `run` checked the sizes; the columns end at n at the latest.
                 unsafe {
                     while j < end {
-                        let at = Place { panel: start..end, depth: depth.clone(), j };
+                        let at = Place { depth: depth.clone(), j, b: b + j - start, b_row };
                         if wide == 4 && j + 4 * lanes <= end {
                             self.columns::<S, 4>(s, at);
                             j += 4 * lanes;
@@ -89,12 +106,13 @@ impl<T: Real> WithSimd for Product<'_, T> {
     }
 }
 
-/// A part of B: rows `depth` of the columns from j on, in a panel.
-#[derive(Clone)]
+/// A part of B: rows `depth` of the columns from j on.
 struct Place {
-    panel: Range<usize>,
     depth: Range<usize>,
     j: usize,
+    /// Where row 0 of column j stands, and how far apart the rows are.
+    b: usize,
+    b_row: usize,
 }
 
 impl<T: Real> Product<'_, T> {
@@ -122,31 +140,30 @@ impl<T: Real> Product<'_, T> {
     /// R rows from i, V vectors of columns from j.
     #[inline(always)]
     unsafe fn tile<S: Simd, const R: usize, const V: usize>(&mut self, s: S, i: usize, at: &Place) {
-        let [_, n, k] = self.size;
+        let n = self.size[1];
         let lanes = T::lanes::<S>();
         let [row, column] = self.a_strides;
-        let Place { panel, depth, j } = at;
+        let Place { depth, j, b, b_row } = at;
         let add = self.add || depth.start > 0;
         let mut sums = [[T::vsplat(s, T::ZERO); V]; R];
         // SAFETY: i + R ≤ m, j + V·lanes ≤ n and depth.end ≤ k, so all elements exist.
         unsafe {
             let mut a = self.a.as_ptr().add(i * row + depth.start * column);
-            let mut b =
-                self.b.as_ptr().add(panel.start * k + depth.start * panel.len() + j - panel.start);
+            let mut b = self.b.as_ptr().add(b + depth.start * b_row);
             for _ in 0..depth.len() {
-                let mut b_row = [T::vsplat(s, T::ZERO); V];
-                for (v, b_row) in b_row.iter_mut().enumerate() {
-                    *b_row = b.add(v * lanes).cast::<T::V<S>>().read_unaligned();
+                let mut b_here = [T::vsplat(s, T::ZERO); V];
+                for (v, b_here) in b_here.iter_mut().enumerate() {
+                    *b_here = b.add(v * lanes).cast::<T::V<S>>().read_unaligned();
                 }
                 for (r, sums) in sums.iter_mut().enumerate() {
                     let a = T::vsplat(s, *a.add(r * row));
-                    for (sum, &b) in sums.iter_mut().zip(&b_row) {
+                    for (sum, &b) in sums.iter_mut().zip(&b_here) {
                         *sum = T::vfma(s, a, b, *sum);
                     }
                 }
                 // Past the end after the last row, where nothing is read.
                 a = a.wrapping_add(column);
-                b = b.wrapping_add(panel.len());
+                b = b.wrapping_add(*b_row);
             }
             let c = self.c.as_mut_ptr().add(i * n + j);
             for (r, sums) in sums.into_iter().enumerate() {
@@ -171,11 +188,16 @@ mod tests {
             let b: Vec<f64> = (0..k * n).map(|i| (i as f64 * 0.3).cos()).collect();
             let panel_of = |j: Range<usize>| b.chunks_exact(n).flat_map(move |b| &b[j.clone()]);
             let in_panels: Vec<f64> = panels::<f64>(n).flat_map(panel_of).copied().collect();
-            for (a_strides, panel, b_stored) in
-                [([k, 1], n, &b), ([1, m], n, &b), ([k, 1], panel::<f64>(), &in_panels)]
-            {
+            let apart: Vec<f64> =
+                b.chunks_exact(n).flat_map(|b| b.iter().chain(&[f64::NAN; 3])).copied().collect();
+            for (a_strides, b_layout, b_stored) in [
+                ([k, 1], Layout::Rows(n), &b),
+                ([1, m], Layout::Rows(n + 3), &apart),
+                ([k, 1], Layout::Panels, &in_panels),
+            ] {
                 let product = |c: &mut [f64], add: bool| {
-                    Product { size: [m, n, k], a: &a, a_strides, b: b_stored, panel, c, add }.run();
+                    let (a, b) = (&a, b_stored);
+                    Product { size: [m, n, k], a, a_strides, b, b_layout, c, add }.run();
                 };
                 let mut c = vec![f64::NAN; m * n];
                 product(&mut c, false);

@@ -5,17 +5,17 @@ use crate::error::{Error, Result};
 /// The most threads that can be asked for.
 pub const MAX_THREADS: usize = 1024;
 
-/// Runs `work` on a pool of its own, or, for `None`, on the default one: a thread per core.
+/// Runs `work` on a pool of its own: of as many threads as asked for, or, for `None`, of one per core.
 ///
 /// # Errors
 /// If `threads` is not in 1..=[`MAX_THREADS`], or the system does not start them.
 pub fn with<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> Result<T> {
-    let Some(threads) = threads else { return Ok(work()) };
-    let refused = |what: String| Error::Threads { threads, what };
-    if !(1..=MAX_THREADS).contains(&threads) {
+    let refused = |what: String| Error::Threads { threads: threads.unwrap_or(0), what };
+    if threads.is_some_and(|threads| !(1..=MAX_THREADS).contains(&threads)) {
         return Err(refused(format!("expected 1 to {MAX_THREADS}")));
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    // Rayon takes 0 for one per core.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
     Ok(pool.map_err(|error| refused(error.to_string()))?.install(work))
 }
 

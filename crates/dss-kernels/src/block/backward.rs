@@ -5,9 +5,10 @@ use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows, 
 use super::share::{SLOTS, row_chunks};
 use super::weight::{self, Gather};
 use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
+use crate::conv::Du;
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
-use crate::product::{Product, panel};
+use crate::product::{Layout, Product};
 use crate::real::Real;
 use std::ops::Range;
 
@@ -52,6 +53,18 @@ impl<T: Real> Block<T> {
         let op = "Block::backward";
         check_len(op, "dy", "that of x", x.len(), dy.len())?;
         check_len(op, "dx", "that of x", x.len(), dx.len())?;
+        par::together(|| self.backward_checked(op, x, p, saved, dy, dx))
+    }
+
+    fn backward_checked(
+        &mut self,
+        op: &'static str,
+        x: &[T],
+        p: &BlockParams<'_, T>,
+        saved: Saved<T>,
+        dy: &[T],
+        dx: &mut [T],
+    ) -> Result<BlockGrads<T>> {
         self.load(op, x, p)?;
         let BlockConfig { l, h, prenorm, glu, bidirectional } = self.config;
         let (o, out_width) = (self.config.outputs(), wide::<T>(self.config.outputs()));
@@ -104,10 +117,15 @@ impl<T: Real> Block<T> {
                 pass.before_conv(&some, [v, dy], s, dx, dv, &mut sums, &gather, scratch);
                 self.weight_grad.add(some.len());
             }
-            let (dv, du) = (&self.v.as_slice()[inside], &mut self.du.as_mut_slice()[inside]);
+            let dv = &self.v.as_slice()[inside];
             past.iter_mut().for_each(|past| past.extend_from_slice(dv));
-            self.conv.adjoint_samples(u, dv, du, group == 0);
-            pass.after_conv(x, dy, du, dx, &mut sums);
+            if prenorm {
+                self.conv.adjoint_samples(u, dv, dx, Du::Write, group == 0);
+                pass.before_norm(x, dy, dx, &mut sums);
+            } else {
+                let lengths = p.lengths.map(|lengths| &lengths[first..]);
+                self.conv.adjoint_samples(u, dv, dx, Du::Add(lengths), group == 0);
+            }
         }
         if prenorm && !layer {
             // A batch norm before the block: dx holds the gradient of its output.
@@ -211,12 +229,13 @@ impl<T: Real> RowPass<'_, T> {
                     let s = &s[at.clone()];
                     // SAFETY: the shares of rows do not overlap.
                     let dx = unsafe { dx.part(at.start, at.len()) };
-                    dx.copy_from_slice(dy);
                     match self.post {
                         Some(post) => {
-                            post.apply(s, dx, counted_rows(self.p.norm.counted(), &all, l));
+                            let counted = counted_rows(self.p.norm.counted(), &all, l);
+                            post.apply_from(dy, s, dx, counted);
                         }
                         None => {
+                            dx.copy_from_slice(dy);
                             let (mean, rstd) =
                                 (&self.stats.mean[all.clone()], &self.stats.rstd[all]);
                             let gamma = self.p.norm.gamma;
@@ -229,25 +248,24 @@ impl<T: Real> RowPass<'_, T> {
                 } else {
                     dy
                 };
-                let Scratch { g, slope, dg, z, dz, .. } = scratch;
-                let (g, dz) = (&mut g[..count * width], &mut dz[..count * out_width]);
-                let mask = mask_of(self.p, 0, sample, h);
-                rows::gelu_with_slope(&v[at.clone()], h, mask, g, slope, width);
-                rows::masked(ds, h, mask_of(self.p, 1, sample, h), dz, out_width);
-                let panel = panel::<T>();
-                if glu {
-                    let size = [count, out_width, h];
-                    let (a, b) = (&*g, self.weight_t);
-                    Product { size, a, a_strides: [width, 1], b, panel, c: z, add: false }.run();
-                    let z = &z[..count * out_width];
-                    rows::gate_backward(z, dz, out_width, self.p.out_bias);
-                }
-                rows::column_sums(dz, out_width, bias_sum);
+                let Scratch { g: dg, slope, z, .. } = scratch;
+                let Gather { dz_width, g_width, .. } = *gather;
                 // SAFETY: the shares of rows do not overlap.
-                unsafe { gather.put(range.start, dz, out_width, g, width) };
-                let size = [count, width, o];
+                let [dz, g] = unsafe { gather.put(&range) };
+                let mask = mask_of(self.p, 0, sample, h);
+                rows::gelu_with_slope(&v[at.clone()], h, mask, g, g_width, slope);
+                rows::masked(ds, h, mask_of(self.p, 1, sample, h), dz, dz_width);
+                let (b_layout, add) = (Layout::Panels, false);
+                if glu {
+                    let (size, a_strides) = ([count, out_width, h], [g_width, 1]);
+                    let (a, b) = (&*g, self.weight_t);
+                    Product { size, a, a_strides, b, b_layout, c: z, add }.run();
+                    rows::gate_backward(z, out_width, dz, dz_width, self.p.out_bias);
+                }
+                rows::column_sums(dz, dz_width, bias_sum);
+                let (size, a_strides) = ([count, width, o], [dz_width, 1]);
                 let (a, b) = (&*dz, self.weight);
-                Product { size, a, a_strides: [out_width, 1], b, panel, c: dg, add: false }.run();
+                Product { size, a, a_strides, b, b_layout, c: dg, add }.run();
                 // SAFETY: the shares of rows do not overlap.
                 let dv = unsafe { dv.part(at.start, at.len()) };
                 let dg = &dg[..count * width];
@@ -256,9 +274,9 @@ impl<T: Real> RowPass<'_, T> {
         });
     }
 
-    /// Completes dx from the convolution's du. A batch norm before the block leaves dx = du, and the sums.
-    fn after_conv(&self, x: &[T], dy: &[T], du: &[T], dx: &mut [T], sums: &mut Sums<T>) {
-        let BlockConfig { l, h, prenorm, .. } = self.config;
+    /// Takes the gradient of u, in dx, through a norm before the block. A batch norm's waits for its sums.
+    fn before_norm(&self, x: &[T], dy: &[T], dx: &mut [T], sums: &mut Sums<T>) {
+        let BlockConfig { l, h, .. } = self.config;
         let dx = Disjoint::new(dx);
         let beta_sums = Disjoint::new(&mut sums.norm.sum);
         let gamma_sums = Disjoint::new(&mut sums.norm.product);
@@ -272,15 +290,9 @@ impl<T: Real> RowPass<'_, T> {
                 // SAFETY: the shares of rows do not overlap.
                 let dx = unsafe { dx.part(at.start, at.len()) };
                 let true_rows = counted_rows(self.p.lengths, &all, l);
-                let (x, dy, du) = (&x[at.clone()], &dy[at.clone()], &du[at]);
-                if !prenorm {
-                    let end = true_rows * h;
-                    rows::add(&mut dx[..end], &du[..end]);
-                    continue;
-                }
+                let (x, dy) = (&x[at.clone()], &dy[at]);
                 let gamma = self.p.norm.gamma;
                 let NormStats { mean, rstd, .. } = self.stats;
-                dx.copy_from_slice(du);
                 dx[true_rows * h..].fill(T::ZERO);
                 match self.p.norm.norm {
                     Norm::Layer => {

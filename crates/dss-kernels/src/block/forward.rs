@@ -6,7 +6,7 @@ use super::share::{SLOTS, row_chunks};
 use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, weight, wide};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
-use crate::product::{Product, panel};
+use crate::product::{Layout, Product};
 use crate::real::Real;
 
 impl<T: Real> Block<T> {
@@ -22,6 +22,17 @@ impl<T: Real> Block<T> {
     ) -> Result<(Option<Saved<T>>, Option<BatchMoments>)> {
         let op = "Block::forward";
         check_len(op, "y", "that of x", x.len(), y.len())?;
+        par::together(|| self.forward_checked(op, x, p, y, keep))
+    }
+
+    fn forward_checked(
+        &mut self,
+        op: &'static str,
+        x: &[T],
+        p: &BlockParams<'_, T>,
+        y: &mut [T],
+        keep: bool,
+    ) -> Result<(Option<Saved<T>>, Option<BatchMoments>)> {
         self.load(op, x, p)?;
         weight::store_transposed(p.out_weight, self.config.h, &mut self.weight_t);
         let BlockConfig { l, h, prenorm, .. } = self.config;
@@ -179,7 +190,7 @@ impl<T: Real> RowPass<'_, T> {
             a: g,
             a_strides: [width, 1],
             b: self.weight_t,
-            panel: panel::<T>(),
+            b_layout: Layout::Panels,
             c: z,
             add: false,
         }

@@ -12,7 +12,7 @@ use super::{rows, weight, wide};
 use crate::error::{Result, check_len};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint};
-use crate::product::{Product, panel};
+use crate::product::{Layout, Product};
 use crate::real::Real;
 
 /// A linear map of rows, y = W·x + b.
@@ -76,7 +76,7 @@ impl<T: Real> Linear<T> {
             a: x,
             a_strides: [width, 1],
             b: &self.weight_t,
-            panel: panel::<T>(),
+            b_layout: Layout::Panels,
             c: z,
             add: false,
         }

@@ -105,13 +105,11 @@ impl<T: Real> std::fmt::Debug for Saved<T> {
 
 /// Buffers of one worker.
 struct Scratch<T: Real> {
-    /// `[CHUNK, H]`, rows widened to whole cache lines.
+    /// `[CHUNK, H]`, rows widened to whole cache lines: g forward, its gradient backward.
     g: Lines<T>,
     slope: Lines<T>,
-    dg: Lines<T>,
     /// `[CHUNK, O]`, likewise.
     z: Lines<T>,
-    dz: Lines<T>,
     /// `[CHUNK, H]`
     s: Lines<T>,
     /// `[H]` each.
@@ -150,7 +148,6 @@ pub struct Block<T: Real> {
     /// `[group, L, H]` each.
     u: Lines<T>,
     v: Lines<T>,
-    du: Lines<T>,
     scratch: Vec<Scratch<T>>,
     /// Out's weight, transposed `[H, O]` and as it is `[O, H]`, with rows of whole cache lines, in panels.
     weight_t: Lines<T>,
@@ -177,9 +174,7 @@ impl<T: Real> Block<T> {
         let scratch = (0..par::workers()).map(|_| Scratch {
             g: matrix(CHUNK, width),
             slope: matrix(CHUNK, width),
-            dg: matrix(CHUNK, width),
             z: matrix(CHUNK, out_width),
-            dz: matrix(CHUNK, out_width),
             s: matrix(CHUNK, width),
             mean: vec![T::ZERO; h],
             deviation: vec![T::ZERO; h],
@@ -191,7 +186,6 @@ impl<T: Real> Block<T> {
             conv,
             u: Lines::new(lines),
             v: Lines::new(lines),
-            du: Lines::new(lines),
             scratch: scratch.collect(),
             weight_t: matrix(h, out_width),
             weight: matrix(o, width),

@@ -150,6 +150,15 @@ impl<T: Real> BackwardCoefficients<T> {
         rows::batch_norm_backward(x.1, mean, a, zero, zero, dx.1);
     }
 
+    /// The same, with dy in a place of its own.
+    pub(super) fn apply_from(&self, dy: &[T], x: &[T], dx: &mut [T], counted: usize) {
+        let Self { a, b, c, zero, mean } = self;
+        let (dy, x) = (dy.split_at(counted * a.len()), x.split_at(counted * a.len()));
+        let dx = dx.split_at_mut(counted * a.len());
+        rows::batch_norm_backward_from(dy.0, x.0, mean, a, b, c, dx.0);
+        rows::batch_norm_backward_from(dy.1, x.1, mean, a, zero, zero, dx.1);
+    }
+
     /// The same for a residual: dx = dy + the gradient of x, of whose norm dx holds that of the output.
     pub(super) fn apply_residual(&self, dy: &[T], x: &[T], dx: &mut [T], counted: usize) {
         let Self { a, b, c, zero, mean } = self;

@@ -48,11 +48,11 @@ simd! {
 }
 
 simd! {
-    /// g = GELU(v)·mask and slope = GELU'(v)·mask. v: `[rows, H]`; g, slope: `[rows, width]`.
+    /// g = GELU(v)·mask and slope = GELU'(v)·mask. v, slope: `[rows, H]`; g: `[rows, width]`.
     fn gelu_with_slope<T>(
-        v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], slope: &'a mut [T], width: usize,
+        v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize, slope: &'a mut [T],
     ) |fuse| {
-        let rows = v.chunks_exact(h).zip(g.chunks_exact_mut(width)).zip(slope.chunks_exact_mut(width));
+        let rows = v.chunks_exact(h).zip(g.chunks_exact_mut(width)).zip(slope.chunks_exact_mut(h));
         for ((v, g), slope) in rows {
             for ((&v, g), slope) in v.iter().zip(g.iter_mut()).zip(slope.iter_mut()) {
                 let (cdf, pdf) = v.normal(fuse);
@@ -126,11 +126,13 @@ simd! {
 
 simd! {
     /// The gated unit's backward. dz holds the gradient of its output in the first half and that of (a, b) afterwards;
-    /// z: (a, b) without their bias. Both `[rows, width]`; bias: `[2H]`.
-    fn gate_backward<T>(z: &'a [T], dz: &'a mut [T], width: usize, bias: &'a [T]) |fuse| {
+    /// z: (a, b) without their bias. Each with rows of its width; bias: `[2H]`.
+    fn gate_backward<T>(
+        z: &'a [T], z_width: usize, dz: &'a mut [T], dz_width: usize, bias: &'a [T],
+    ) |fuse| {
         let h = bias.len() / 2;
         let (bias_a, bias_b) = bias.split_at(h);
-        for (z, dz) in z.chunks_exact(width).zip(dz.chunks_exact_mut(width)) {
+        for (z, dz) in z.chunks_exact(z_width).zip(dz.chunks_exact_mut(dz_width)) {
             let (a, b) = z[..2 * h].split_at(h);
             let (da, db) = dz[..2 * h].split_at_mut(h);
             let bias = bias_a.iter().zip(bias_b);
@@ -155,9 +157,9 @@ simd! {
 }
 
 simd! {
-    /// dv = dg·slope. dg, slope: `[rows, width]`; dv: `[rows, H]`.
+    /// dv = dg·slope. dg: `[rows, width]`; slope, dv: `[rows, H]`.
     fn through_gelu<T>(dg: &'a [T], slope: &'a [T], width: usize, dv: &'a mut [T], h: usize) |_| {
-        let rows = dg.chunks_exact(width).zip(slope.chunks_exact(width));
+        let rows = dg.chunks_exact(width).zip(slope.chunks_exact(h));
         for ((dg, slope), dv) in rows.zip(dv.chunks_exact_mut(h)) {
             for ((&dg, &slope), dv) in dg.iter().zip(slope).zip(dv) {
                 *dv = dg * slope;
@@ -228,6 +230,21 @@ simd! {
             let channels = mean.iter().zip(a).zip(b.iter().zip(c));
             for ((&x, dx), ((&mean, &a), (&b, &c))) in x.iter().zip(dx).zip(channels) {
                 *dx = a * *dx + (b * (x - mean) + c);
+            }
+        }
+    }
+}
+
+simd! {
+    /// dx = a·dy + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
+    fn batch_norm_backward_from<T>(
+        dy: &'a [T], x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
+    ) |_| {
+        let h = a.len();
+        for ((dy, x), dx) in dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h)) {
+            let channels = mean.iter().zip(a).zip(b.iter().zip(c));
+            for (((&dy, &x), dx), ((&mean, &a), (&b, &c))) in dy.iter().zip(x).zip(dx).zip(channels) {
+                *dx = a * dy + (b * (x - mean) + c);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{GROUP_ROWS, wide};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint};
-use crate::product::{Product, panel, panels};
+use crate::product::{Layout, Product, panel, panels};
 use crate::real::Real;
 use std::ops::Range;
 
@@ -39,16 +39,21 @@ pub(super) fn store_transposed<T: Real>(weight: &[T], h: usize, to: &mut [T]) {
     }
 }
 
+/// How far apart rows of n numbers are gathered: an odd number of cache lines (see `product.rs`).
+fn apart<T: Real>(n: usize) -> usize {
+    (n.div_ceil(T::LINE) | 1) * T::LINE
+}
+
 /// dW = Σ over rows of dz ⊗ g: both are gathered, then multiplied, many rows at a time.
 pub(super) struct WeightGrad<T: Real> {
     o: usize,
     h: usize,
     /// Rows that are gathered: a function of the sizes.
     pub(super) rows: usize,
-    /// `[rows, O]` and `[rows, H]` with rows of whole cache lines, in panels.
+    /// `[rows, O]` and `[rows, H]`, with rows [`apart`]; what stands between them is zero.
     dz: Lines<T>,
     g: Lines<T>,
-    /// `[O, H]`, likewise.
+    /// `[O, H]` with rows of whole cache lines, in panels.
     sum: Lines<T>,
     empty: bool,
 }
@@ -56,10 +61,10 @@ pub(super) struct WeightGrad<T: Real> {
 impl<T: Real> WeightGrad<T> {
     /// For a weight `[O, H]`; at most `most` rows will be gathered.
     pub(super) fn new(o: usize, h: usize, most: usize) -> Self {
-        let (out_width, width) = (wide::<T>(o), wide::<T>(h));
-        let rows = (GATHERED / out_width).max(GROUP_ROWS).min(most);
+        let rows = (GATHERED / wide::<T>(o)).max(GROUP_ROWS).min(most);
         let matrix = |rows: usize, width: usize| Lines::new(rows * width / T::LINE);
-        let (dz, g, sum) = (matrix(rows, out_width), matrix(rows, width), matrix(o, width));
+        let (dz, g) = (matrix(rows, apart::<T>(o)), matrix(rows, apart::<T>(h)));
+        let sum = matrix(o, wide::<T>(h));
         Self { o, h, rows, dz, g, sum, empty: true }
     }
 
@@ -71,7 +76,8 @@ impl<T: Real> WeightGrad<T> {
     /// Where the rows `rows`, at most as many as are gathered, are to be put.
     pub(super) fn gather(&mut self, rows: Range<usize>) -> Gather<'_, T> {
         assert!(rows.len() <= self.rows);
-        Gather { rows, dz: Disjoint::new(&mut self.dz), g: Disjoint::new(&mut self.g) }
+        let (dz, g) = (Disjoint::new(&mut self.dz), Disjoint::new(&mut self.g));
+        Gather { rows, dz, dz_width: apart::<T>(self.o), g, g_width: apart::<T>(self.h) }
     }
 
     /// Adds the product of the `rows` rows that were gathered.
@@ -91,10 +97,10 @@ impl<T: Real> WeightGrad<T> {
             let c = unsafe { sum.part(o * j.start + i.start * j.len(), outputs * j.len()) };
             Product {
                 size: [outputs, j.len(), rows],
-                a: &dz[rows * i.start..],
-                a_strides: [1, i.len()],
-                b: &g[rows * j.start..],
-                panel: j.len(),
+                a: &dz[i.start..],
+                a_strides: [1, apart::<T>(o)],
+                b: &g[j.start..],
+                b_layout: Layout::Rows(apart::<T>(h)),
                 c,
                 add: !empty,
             }
@@ -118,38 +124,28 @@ impl<T: Real> WeightGrad<T> {
     }
 }
 
-/// Rows of dz and g on their way into panels.
+/// Room for rows of dz and g.
 pub(super) struct Gather<'a, T> {
     rows: Range<usize>,
     dz: Disjoint<'a, T>,
     g: Disjoint<'a, T>,
+    /// How far apart the rows are.
+    pub(super) dz_width: usize,
+    pub(super) g_width: usize,
 }
 
 impl<T: Real> Gather<'_, T> {
-    /// Puts the rows from `first` on. dz: `[n, O]`, g: `[n, H]` with rows of whole cache lines.
+    /// The rows `range` of dz and g, of which the first O and H numbers are to be written.
     ///
     /// # Safety
     /// A row belongs to one worker.
-    pub(super) unsafe fn put(
-        &self,
-        first: usize,
-        dz: &[T],
-        out_width: usize,
-        g: &[T],
-        width: usize,
-    ) {
-        for (to, from, width) in [(&self.dz, dz, out_width), (&self.g, g, width)] {
-            let count = from.len() / width;
-            assert!(self.rows.start <= first && first + count <= self.rows.end);
-            for j in panels::<T>(width) {
-                let start = self.rows.len() * j.start + (first - self.rows.start) * j.len();
-                // SAFETY: the caller's promise; the panels do not overlap.
-                let to = unsafe { to.part(start, count * j.len()) };
-                for (to, from) in to.chunks_exact_mut(j.len()).zip(from.chunks_exact(width)) {
-                    to.copy_from_slice(&from[j.clone()]);
-                }
-            }
-        }
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn put(&self, range: &Range<usize>) -> [&mut [T]; 2] {
+        assert!(self.rows.start <= range.start && range.end <= self.rows.end);
+        [(&self.dz, self.dz_width), (&self.g, self.g_width)].map(|(to, width)| {
+            // SAFETY: the caller's promise.
+            unsafe { to.part((range.start - self.rows.start) * width, range.len() * width) }
+        })
     }
 }
 
@@ -160,23 +156,26 @@ mod tests {
     #[test]
     fn the_gradient_is_the_sum_of_outer_products() {
         for (o, h, rows) in [(5, 3, 7), (70, 40, 300)] {
-            let (out_width, width) = (wide::<f64>(o), wide::<f64>(h));
             let wave = |n: usize, f: f64| (0..n).map(|i| (i as f64 * f).sin()).collect::<Vec<_>>();
-            let (dz, g) = (wave(rows * out_width, 0.7), wave(rows * width, 0.3));
+            let (dz, g) = (wave(rows * o, 0.7), wave(rows * h, 0.3));
             let mut grad = WeightGrad::<f64>::new(o, h, rows);
             for part in [0..rows / 3, rows / 3..rows] {
-                let (dz, g) = (
-                    &dz[part.start * out_width..part.end * out_width],
-                    &g[part.start * width..part.end * width],
-                );
+                let gather = grad.gather(part.clone());
+                let widths = [gather.dz_width, gather.g_width];
                 // SAFETY: one worker.
-                unsafe { grad.gather(part.clone()).put(part.start, dz, out_width, g, width) };
+                let to = unsafe { gather.put(&part) };
+                for ((to, width), (from, n)) in to.into_iter().zip(widths).zip([(&dz, o), (&g, h)])
+                {
+                    let rows = from[part.start * n..part.end * n].chunks_exact(n);
+                    for (to, row) in to.chunks_exact_mut(width).zip(rows) {
+                        to[..n].copy_from_slice(row);
+                    }
+                }
                 grad.add(part.len());
             }
             for (at, sum) in grad.finish().into_iter().enumerate() {
                 let (i, j) = (at / h, at % h);
-                let expected: f64 =
-                    (0..rows).map(|r| dz[r * out_width + i] * g[r * width + j]).sum();
+                let expected: f64 = (0..rows).map(|r| dz[r * o + i] * g[r * h + j]).sum();
                 assert!((sum - expected).abs() < 1e-12);
             }
         }

@@ -68,7 +68,7 @@ fn axpy<T: Real, S: Simd>(s: S, a: CV<T, S>, c: f64, b: CV<T, S>) -> CV<T, S> {
 
 /// y_k = Σ_r a_r e^{∓2πi rk/R}, minus forward, plus inverse.
 #[inline(always)]
-fn dft<T: Real, S: Simd, const R: usize, const INVERSE: bool>(
+pub(super) fn dft<T: Real, S: Simd, const R: usize, const INVERSE: bool>(
     s: S,
     a: [CV<T, S>; R],
 ) -> [CV<T, S>; R] {
@@ -81,6 +81,7 @@ fn dft<T: Real, S: Simd, const R: usize, const INVERSE: bool>(
     let zero = CV::zero(s);
     let mut y = a;
     match R {
+        1 => {}
         2 => {
             y[0] = a[0].add(s, a[1]);
             y[1] = a[0].sub(s, a[1]);
@@ -125,7 +126,7 @@ fn dft<T: Real, S: Simd, const R: usize, const INVERSE: bool>(
             y[3] = unturn::<T, S, INVERSE>(s, even2, odd2);
             y[4] = unturn::<T, S, INVERSE>(s, even1, odd1);
         }
-        _ => unreachable!("radix 2, 3, 4, 5 or 8"),
+        _ => unreachable!("radix 1, 2, 3, 4, 5 or 8"),
     }
     y
 }

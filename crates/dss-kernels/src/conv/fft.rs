@@ -12,7 +12,7 @@
 //! pointwise product does not mind. The recursion is depth first, so that every block is finished while it is in cache.
 //! An element is two cache lines, `T::LINE` real parts and as many imaginary parts.
 
-use super::butterfly::{gather, scatter};
+use super::butterfly::{dft, gather, scatter};
 use crate::real::{CV, Real};
 use num_complex::Complex;
 use pulp::{Simd, WithSimd};
@@ -72,6 +72,7 @@ fn next_radix(n: usize) -> usize {
 macro_rules! by_radix {
     ($radix:expr, $function:ident::<$($generic:ident),*>($($argument:expr),*)) => {
         match $radix {
+            1 => $function::<$($generic,)* 1>($($argument),*),
             2 => $function::<$($generic,)* 2>($($argument),*),
             3 => $function::<$($generic,)* 3>($($argument),*),
             4 => $function::<$($generic,)* 4>($($argument),*),
@@ -135,16 +136,17 @@ impl<T: Real> Fft<T> {
             // SAFETY: the caller's promise is passed on.
             unsafe { self.filter(s, x, 1, offset, leaf) };
         }
-        s.vectorize(Last { fft: self, rows: dst, x });
+        s.vectorize(Last::<T, false> { fft: self, rows: dst, x });
     }
 
     /// [`Self::forward_rows`] of u into `x_u`, and [`Self::filter_rows`] of g, whose `leaf` may read û of the same
-    /// element. Block by block, so that both are in cache when they meet.
+    /// element. Block by block, so that both are in cache when they meet. `ADD` adds the result to the rows, of which
+    /// there may be fewer than L.
     ///
     /// # Safety
     /// As [`Self::filter_rows`], for both inputs.
     #[inline(always)]
-    pub(crate) unsafe fn correlate_rows<S: Simd>(
+    pub(crate) unsafe fn correlate_rows<S: Simd, const ADD: bool>(
         &self,
         s: S,
         [u, g]: [Rows<*const T>; 2],
@@ -161,7 +163,7 @@ impl<T: Real> Fft<T> {
                 self.filter(s, x, 1, offset, leaf);
             }
         }
-        s.vectorize(Last { fft: self, rows: dst, x });
+        s.vectorize(Last::<T, ADD> { fft: self, rows: dst, x });
     }
 
     /// M times the real parts of the inverse transforms. `x` is used up.
@@ -174,7 +176,7 @@ impl<T: Real> Fft<T> {
             // SAFETY: the caller's promise is passed on.
             unsafe { self.inverse(s, x, 1, offset) };
         }
-        s.vectorize(Last { fft: self, rows: dst, x });
+        s.vectorize(Last::<T, false> { fft: self, rows: dst, x });
     }
 
     /// Where the blocks below level 0 of all lines begin.
@@ -234,7 +236,7 @@ impl<T: Real> Fft<T> {
         s.vectorize(Pass::<T, true> { fft: self, x, level, offset });
     }
 
-    /// All levels from `level` on, of the `n` elements at `offset`.
+    /// The levels from `level` on but the last, of the `n` elements at `offset`.
     #[inline(always)]
     unsafe fn bottom<S: Simd, const INVERSE: bool>(
         &self,
@@ -244,13 +246,20 @@ impl<T: Real> Fft<T> {
         offset: usize,
         n: usize,
     ) {
-        for step in 0..self.levels.len() - level {
-            let level = if INVERSE { self.levels.len() - 1 - step } else { level + step };
+        let count = (self.levels.len() - level).saturating_sub(1);
+        for step in 0..count {
+            let level = level + if INVERSE { count - 1 - step } else { step };
             for block in (offset..offset + n).step_by(self.block(level)) {
                 // SAFETY: the block lies inside the elements of x.
                 unsafe { self.pass::<S, INVERSE>(s, x, level, block) };
             }
         }
+    }
+
+    /// The radix of the last level, whose twiddles are all 1; 1 if there is no level from `level` on.
+    #[inline(always)]
+    fn last_radix(&self, level: usize) -> usize {
+        self.levels[level..].last().map_or(1, |last| last.radix)
     }
 
     /// One level of one block, in place.
@@ -305,7 +314,15 @@ impl<T: Real, const INVERSE: bool> WithSimd for Bottom<'_, T, INVERSE> {
     fn with_simd<S: Simd>(self, s: S) {
         let Self { fft, x, level, offset, n } = self;
         // SAFETY: see above.
-        unsafe { fft.bottom::<S, INVERSE>(s, x, level, offset, n) }
+        unsafe {
+            if !INVERSE {
+                fft.bottom::<S, false>(s, x, level, offset, n);
+            }
+            by_radix!(fft.last_radix(level), last_level::<T, S, INVERSE>(s, x, offset, n));
+            if INVERSE {
+                fft.bottom::<S, true>(s, x, level, offset, n);
+            }
+        }
     }
 }
 
@@ -326,12 +343,7 @@ impl<T: Real, F: Leaf<T>> WithSimd for BottomFilter<'_, T, F> {
         // SAFETY: see above.
         unsafe {
             fft.bottom::<S, false>(s, x, level, offset, n);
-            for i in offset..offset + n {
-                for v in (0..T::LINE).step_by(T::lanes::<S>()) {
-                    let p = element::<T>(x, i).add(v);
-                    store::<T, S>(p, leaf.map(s, i, v, load::<T, S>(p)));
-                }
-            }
+            by_radix!(fft.last_radix(level), last_level_and_back::<T, S, F>(s, x, offset, n, leaf));
             fft.bottom::<S, true>(s, x, level, offset, n);
         }
     }
@@ -354,20 +366,20 @@ impl<T: Real> WithSimd for First<'_, T> {
     }
 }
 
-/// Level 0 backward, untwisting and storing the real parts.
-struct Last<'a, T> {
+/// Level 0 backward, untwisting and storing the real parts, or adding them.
+struct Last<'a, T, const ADD: bool> {
     fft: &'a Fft<T>,
     rows: Rows<*mut T>,
     x: *mut T,
 }
 
-impl<T: Real> WithSimd for Last<'_, T> {
+impl<T: Real, const ADD: bool> WithSimd for Last<'_, T, ADD> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
         let Self { fft, rows, x } = self;
         // SAFETY: see above.
-        unsafe { by_radix!(fft.levels[0].radix, last_pass::<T, S>(s, &rows, x, fft)) }
+        unsafe { by_radix!(fft.levels[0].radix, last_pass::<T, S, ADD>(s, &rows, x, fft)) }
     }
 }
 
@@ -425,18 +437,26 @@ impl<T: Real> Rows<*mut T> {
         Rows { start: start.cast_const(), stride, lines, l }
     }
 
-    /// Re(x·conj(w^t)) to lane v of row t; nothing beyond the rows.
+    /// Re(x·conj(w^t)) to lane v of row t, or added to it; nothing beyond the rows.
     #[inline(always)]
-    unsafe fn store<S: Simd>(&self, s: S, t: usize, v: usize, twist: &[Complex<T>], x: CV<T, S>) {
+    unsafe fn store<S: Simd, const ADD: bool>(
+        &self,
+        s: S,
+        t: usize,
+        v: usize,
+        twist: &[Complex<T>],
+        x: CV<T, S>,
+    ) {
         if t >= self.l {
             return;
         }
         // SAFETY: t < l, so the row is writable and the twist exists (l ≤ M).
         unsafe {
             let w = twist.get_unchecked(t);
+            let row = self.start.add(t * self.stride + v).cast::<T::V<S>>();
             let re = T::vmul(s, x.re, T::vsplat(s, w.re));
             let y = T::vfma(s, x.im, T::vsplat(s, w.im), re);
-            self.start.add(t * self.stride + v).cast::<T::V<S>>().write_unaligned(y);
+            row.write_unaligned(if ADD { T::vadd(s, row.read_unaligned(), y) } else { y });
         }
     }
 }
@@ -508,6 +528,78 @@ unsafe fn pass_in_place<T: Real, S: Simd, const INVERSE: bool, const R: usize>(
     }
 }
 
+/// The last level, of blocks of R elements without twiddles.
+#[inline(always)]
+unsafe fn last_level<T: Real, S: Simd, const INVERSE: bool, const R: usize>(
+    s: S,
+    x: *mut T,
+    offset: usize,
+    n: usize,
+) {
+    for i in (offset..offset + n).step_by(R) {
+        for v in (0..T::LINE).step_by(T::lanes::<S>()) {
+            // SAFETY: x holds the elements up to offset + n.
+            unsafe {
+                let a = load_all::<T, S, R>(s, x, i, v);
+                store_all(x, i, v, dft::<T, S, R, INVERSE>(s, a));
+            }
+        }
+    }
+}
+
+/// The last level there, `leaf` on every element, and the same level back, in registers.
+#[inline(always)]
+unsafe fn last_level_and_back<T: Real, S: Simd, F: Leaf<T>, const R: usize>(
+    s: S,
+    x: *mut T,
+    offset: usize,
+    n: usize,
+    leaf: &mut F,
+) {
+    for i in (offset..offset + n).step_by(R) {
+        for v in (0..T::LINE).step_by(T::lanes::<S>()) {
+            // SAFETY: x holds the elements up to offset + n.
+            unsafe {
+                let mut a = dft::<T, S, R, false>(s, load_all(s, x, i, v));
+                for (r, a) in a.iter_mut().enumerate() {
+                    *a = leaf.map(s, i + r, v, *a);
+                }
+                store_all(x, i, v, dft::<T, S, R, true>(s, a));
+            }
+        }
+    }
+}
+
+/// Lanes v.. of the R elements from i on.
+#[inline(always)]
+unsafe fn load_all<T: Real, S: Simd, const R: usize>(
+    s: S,
+    x: *mut T,
+    i: usize,
+    v: usize,
+) -> [CV<T, S>; R] {
+    let mut a = [CV::zero(s); R];
+    for (r, a) in a.iter_mut().enumerate() {
+        // SAFETY: the elements exist by the caller's promise.
+        *a = unsafe { load(element::<T>(x, i + r).add(v)) };
+    }
+    a
+}
+
+/// The other way.
+#[inline(always)]
+unsafe fn store_all<T: Real, S: Simd, const R: usize>(
+    x: *mut T,
+    i: usize,
+    v: usize,
+    a: [CV<T, S>; R],
+) {
+    for (r, a) in a.into_iter().enumerate() {
+        // SAFETY: the elements exist by the caller's promise.
+        unsafe { store(element::<T>(x, i + r).add(v), a) };
+    }
+}
+
 #[inline(always)]
 unsafe fn first_pass<T: Real, S: Simd, const R: usize>(
     s: S,
@@ -541,7 +633,7 @@ unsafe fn first_pass<T: Real, S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn last_pass<T: Real, S: Simd, const R: usize>(
+unsafe fn last_pass<T: Real, S: Simd, const ADD: bool, const R: usize>(
     s: S,
     rows: &Rows<*mut T>,
     x: *mut T,
@@ -564,7 +656,7 @@ unsafe fn last_pass<T: Real, S: Simd, const R: usize>(
                         *a = load::<T, S>(element::<T>(x, r * q).add(v));
                     }
                     for (r, y) in gather(s, a, w).into_iter().enumerate() {
-                        rows.store(s, j + r * q, line * T::LINE + v, &fft.twist, y);
+                        rows.store::<S, ADD>(s, j + r * q, line * T::LINE + v, &fft.twist, y);
                     }
                 }
             }

@@ -210,13 +210,20 @@ impl<T: Real> Conv<T> {
         let (taps, both) = self.need_kernel(op)?;
         let halves = if both { 2 } else { 1 };
         check_len(op, "dk", "that of the kernel", halves * self.h * taps, dk.len())?;
-        self.adjoint_samples(u, dy, du, true);
+        self.adjoint_samples(u, dy, du, Du::Write, true);
         self.kernel_gradient(dk);
         Ok(())
     }
 
     /// du of as many samples as the slices hold, at most B; their share of dK is added to the sums, which `first` clears.
-    pub(crate) fn adjoint_samples(&mut self, u: &[T], dy: &[T], du: &mut [T], first: bool) {
+    pub(crate) fn adjoint_samples(
+        &mut self,
+        u: &[T],
+        dy: &[T],
+        du: &mut [T],
+        how: Du<'_>,
+        first: bool,
+    ) {
         let Self { l, h, fft, spectrum, groups, sums, scratch, .. } = self;
         let (l, h, m, groups) = (*l, *h, fft.m, *groups);
         let b = u.len() / (l * h);
@@ -235,12 +242,16 @@ impl<T: Real> Conv<T> {
         par::for_each(scratch, runs * groups, |scratch, item| {
             let (group, run) = (item / runs, item % runs);
             for sample in share(b, groups, group) {
+                let add = match how {
+                    Du::Write => None,
+                    Du::Add(lengths) => Some(lengths.map_or(l, |lengths| lengths[sample])),
+                };
                 for strip in Strip::cover::<T>(sample, share(tiles, runs, run), STRIP, l, h) {
                     let Strip { tile, lines, .. } = strip;
                     // SAFETY: a tile of a group belongs to one item.
                     let sum = unsafe { shared.part((group * tiles + tile) * block, lines * block) };
                     let spectrum = &spectrum[tile * block..][..lines * block];
-                    dispatch(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, scratch });
+                    dispatch(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, add, scratch });
                 }
             }
         });
@@ -295,6 +306,15 @@ impl<T: Real> Conv<T> {
             what: "no kernel yet: call set_kernel first".into(),
         })
     }
+}
+
+/// What becomes of du.
+#[derive(Clone, Copy)]
+pub(crate) enum Du<'a> {
+    /// It is written.
+    Write,
+    /// It is added to what is there: in all rows, or in as many of each sample as its length says.
+    Add(Option<&'a [usize]>),
 }
 
 /// The elements of a tile's spectrum: a line of real parts and a line of imaginary parts each.

@@ -82,29 +82,34 @@ impl Strip {
         Rows { start: gathered.cast_const(), stride: T::LINE, lines, l }
     }
 
-    /// Where the rows of a result are to be written.
-    fn rows_out<T: Real>(&self, y: &Disjoint<T>, rows: &Lines<T>) -> Rows<*mut T> {
-        let Self { start, width, l, h, lines, .. } = *self;
+    /// Where the first l rows of a result are to be written.
+    fn rows_out<T: Real>(&self, y: &Disjoint<T>, l: usize, rows: &Lines<T>) -> Rows<*mut T> {
+        let Self { start, width, h, lines, .. } = *self;
         if self.is_whole::<T>() {
-            let start = y.pointer(start, (l - 1) * h + width);
+            let start = y.pointer(start, (self.l - 1) * h + width);
             return Rows { start, stride: h, lines, l };
         }
         assert!(l * T::LINE <= rows.as_slice().len());
         Rows { start: rows.pointer(), stride: T::LINE, lines, l }
     }
 
-    /// Moves the rows of a narrow strip to their place.
+    /// Moves the first l rows of a narrow strip to their place, or adds them to what is there.
     ///
     /// # Safety
     /// No other worker may touch this strip's elements of `y`.
-    unsafe fn finish<T: Real>(&self, y: &Disjoint<T>, rows: &Lines<T>) {
+    unsafe fn finish<T: Real>(&self, y: &Disjoint<T>, l: usize, rows: &Lines<T>, add: bool) {
         if self.is_whole::<T>() {
             return;
         }
-        for t in 0..self.l {
+        for t in 0..l {
             // SAFETY: the caller's promise.
             let row = unsafe { y.part(self.start + t * self.h, self.width) };
-            row.copy_from_slice(&rows.as_slice()[t * T::LINE..][..self.width]);
+            let from = &rows.as_slice()[t * T::LINE..][..self.width];
+            if add {
+                row.iter_mut().zip(from).for_each(|(y, &x)| *y += x);
+            } else {
+                row.copy_from_slice(from);
+            }
         }
     }
 }
@@ -140,11 +145,11 @@ impl<T: Real> WithSimd for Filter<'_, T> {
         let size = strip.lines * fft.m * 2 * T::LINE;
         assert!(spectrum.len() == size && x.len() >= size);
         let src = strip.rows(u, rows_in);
-        let dst = strip.rows_out(y, rows_out);
+        let dst = strip.rows_out(y, strip.l, rows_out);
         // SAFETY: `rows` and `rows_out` checked the rows, the assertion the elements; one worker per strip.
         unsafe {
             fft.filter_rows(s, src, dst, x.as_mut_ptr(), &mut Times(spectrum));
-            strip.finish(y, rows_out);
+            strip.finish(y, strip.l, rows_out, false);
         }
     }
 }
@@ -160,6 +165,8 @@ pub(super) struct Adjoint<'a, T: Real> {
     pub sum: &'a mut [T],
     /// No other worker may touch the strip's elements.
     pub du: &'a Disjoint<'a, T>,
+    /// Adds du, in so many rows, to what is there.
+    pub add: Option<usize>,
     pub scratch: &'a mut Scratch<T>,
 }
 
@@ -187,21 +194,28 @@ impl<T: Real> WithSimd for Adjoint<'_, T> {
                 }
             }
         }
-        let Self { fft, strip, u, dy, spectrum, sum, du, scratch } = self;
+        let Self { fft, strip, u, dy, spectrum, sum, du, add, scratch } = self;
         let Scratch { x, u: u_hat, rows: [u_rows, dy_rows] } = scratch;
         let (x, u_hat) = (x.as_mut_slice(), u_hat.as_mut_slice());
         let size = strip.lines * fft.m * 2 * T::LINE;
         assert!(spectrum.len() == size && sum.len() == size);
         assert!(x.len() >= size && u_hat.len() >= size);
         let src = [strip.rows(u, u_rows), strip.rows(dy, dy_rows)];
+        let l = add.unwrap_or(strip.l);
+        assert!(l <= strip.l);
         // The rows of dy are read before those of du are written.
-        let dst = strip.rows_out(du, dy_rows);
+        let dst = strip.rows_out(du, l, dy_rows);
         let u_hat = u_hat.as_mut_ptr();
         // SAFETY: `rows` and `rows_out` checked the rows, the assertions the elements; one worker per strip.
         unsafe {
             let leaf = &mut Correlate { u: u_hat, k: spectrum, sum };
-            fft.correlate_rows(s, src, dst, [u_hat, x.as_mut_ptr()], leaf);
-            strip.finish(du, dy_rows);
+            let x = [u_hat, x.as_mut_ptr()];
+            if add.is_some() && strip.is_whole::<T>() {
+                fft.correlate_rows::<S, true>(s, src, dst, x, leaf);
+            } else {
+                fft.correlate_rows::<S, false>(s, src, dst, x, leaf);
+            }
+            strip.finish(du, l, dy_rows, add.is_some());
         }
     }
 }

@@ -11,7 +11,7 @@
 //! l = am + b splits, so both sums come from G₀ = dK·V₁ and G₁ = dK·diag(b)·V₁, two products of the same shape.
 
 use crate::complex::{C64, exp};
-use crate::product::Product;
+use crate::product::{Layout, Product};
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
 
@@ -108,7 +108,8 @@ impl<T: Real> Scratch<T> {
         // K [A × m] = P [A × 2N] · V₁ᵀ [2N × m]
         let (p, v1_t) = (&self.p[..a * w], &self.v1_t[..2 * n * m]);
         let size = [a, m, 2 * n];
-        Product { size, a: p, a_strides: [w, 1], b: v1_t, panel: m, c: k, add: false }.run();
+        let (a_strides, b_layout) = ([w, 1], Layout::Rows(m));
+        Product { size, a: p, a_strides, b: v1_t, b_layout, c: k, add: false }.run();
         if !whole {
             out.copy_from_slice(&self.k[..len]);
         }
@@ -136,8 +137,9 @@ impl<T: Real> Scratch<T> {
         }
         let [g0, g1] = &mut self.g;
         let size = [a, w, m];
-        Product { size, a: dk, a_strides: [m, 1], b: v1, panel: w, c: g0, add: false }.run();
-        Product { size, a: dk, a_strides: [m, 1], b: bv1, panel: w, c: g1, add: false }.run();
+        let (a_strides, b_layout) = ([m, 1], Layout::Rows(w));
+        Product { size, a: dk, a_strides, b: v1, b_layout, c: g0, add: false }.run();
+        Product { size, a: dk, a_strides, b: bv1, b_layout, c: g1, add: false }.run();
         let sums = &mut self.power[..4 * n];
         dispatch(Reduce { v2, g0, g1, m, sums });
         for i in 0..n {

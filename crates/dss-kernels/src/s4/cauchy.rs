@@ -14,9 +14,12 @@
 
 use super::rows::{BLOCK, Row, Rows};
 use crate::complex::C64;
-use crate::product::Product;
+use crate::product::{Layout, Product};
 use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
+
+/// Of the rows that are multiplied.
+const LAYOUT: Layout = Layout::Rows(2 * BLOCK);
 
 /// A sum over frequencies, by lanes: adding them up once is cheaper than after every block.
 type Lanes = [f64; 8];
@@ -58,8 +61,8 @@ impl Cauchy {
     pub(crate) fn sums(&self, coefficients: &[f64], sums: &mut Rows) {
         let size = [self.rows, 2 * BLOCK, self.modes];
         let (b, c) = (self.g.flat(), sums.flat_mut());
-        let (a, panel) = (coefficients, 2 * BLOCK);
-        Product { size, a, a_strides: [self.modes, 1], b, panel, c, add: false }.run();
+        let (a, a_strides) = (coefficients, [self.modes, 1]);
+        Product { size, a, a_strides, b, b_layout: LAYOUT, c, add: false }.run();
     }
 
     /// Begins a backward pass.
@@ -74,7 +77,8 @@ impl Cauchy {
         // X [modes × 2·BLOCK] = (p, s)ᵀ [modes × rows] · Ĝ [rows × 2·BLOCK]
         let size = [*modes, 2 * BLOCK, *rows];
         let (a, b, c) = (coefficients, g_sums.flat(), x.flat_mut());
-        Product { size, a, a_strides: [1, *modes], b, panel: 2 * BLOCK, c, add: false }.run();
+        let a_strides = [1, *modes];
+        Product { size, a, a_strides, b, b_layout: LAYOUT, c, add: false }.run();
         let sums = &mut self.coefficients;
         dispatch(Gram { modes: *modes, rows: *rows, g: g.flat(), cotangent: g_sums.flat(), sums });
         dispatch(Denominators { g: g.get(), x: x.get(), y, sums: &mut self.denominators });

@@ -3,7 +3,7 @@
 //! On the stored half x of a conjugate pair Ā acts as a real N×N map of (Re x, Im x).
 
 use super::discrete::Discrete;
-use crate::product::Product;
+use crate::product::{Layout, Product};
 use crate::real::Real;
 
 /// A power whose entries are all below this is zero next to I.
@@ -92,7 +92,8 @@ impl Powers {
 }
 
 fn multiply(width: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
-    Product { size: [width; 3], a, a_strides: [width, 1], b, panel: width, c, add: false }.run();
+    let (a_strides, b_layout) = ([width, 1], Layout::Rows(width));
+    Product { size: [width; 3], a, a_strides, b, b_layout, c, add: false }.run();
 }
 
 /// Solves M·x = r for every r of `rows`, `[C, N]`, in place, by elimination with partial pivoting. M is used up.
