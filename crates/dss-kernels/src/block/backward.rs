@@ -1,11 +1,11 @@
 //! The block's backward pass.
 
-use super::forward::{layer_input, mask_of};
+use super::forward::{layer_normed, mask_of};
 use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows, sum_slots};
 use super::share::{SLOTS, row_chunks};
 use super::weight::{self, Gather};
 use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
-use crate::conv::Du;
+use crate::conv::{Du, Input};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
 use crate::product::{Layout, Product};
@@ -87,15 +87,19 @@ impl<T: Real> Block<T> {
         let total_rows = x.len() / h;
         let mut past = p.past.map(|_| Vec::with_capacity(x.len()));
         let size = self.group * l * h;
+        let scale = (prenorm && !layer).then(|| p.norm.scale(&stats));
         for (group, x) in x.chunks(size).enumerate() {
             let at = group * size..group * size + x.len();
             let first = group * self.group;
             let inside = ..x.len();
-            // LayerNorm finds its statistics again: they are the same.
-            let norm = prenorm.then(|| Apply::new(&p.norm, &mut stats, total_rows));
-            let buffer = &mut self.u.as_mut_slice()[inside];
-            let u = layer_input(x, norm.as_ref(), p.lengths, first, [l, h], buffer);
-            drop(norm);
+            let normed = (prenorm && layer).then(|| {
+                // LayerNorm finds its statistics again: they are the same.
+                let norm = Apply::new(&p.norm, &mut stats, total_rows);
+                layer_normed(x, first * l, &norm, &mut self.u, size)
+            });
+            let affine = scale.as_ref().map(|scale| [&stats.mean[..], scale, p.norm.beta]);
+            let lengths = p.lengths.map(|lengths| &lengths[first..]);
+            let u = Input { x: normed.unwrap_or(x), affine, lengths };
             let (dy, dx) = (&dy[at.clone()], &mut dx[at.clone()]);
             let pass = RowPass {
                 config: self.config,
@@ -123,8 +127,7 @@ impl<T: Real> Block<T> {
                 self.conv.adjoint_samples(u, dv, dx, Du::Write, group == 0);
                 pass.before_norm(x, dy, dx, &mut sums);
             } else {
-                let lengths = p.lengths.map(|lengths| &lengths[first..]);
-                self.conv.adjoint_samples(u, dv, dx, Du::Add(lengths), group == 0);
+                self.conv.adjoint_samples(u, dv, dx, Du::Add, group == 0);
             }
         }
         if prenorm && !layer {
@@ -254,15 +257,18 @@ impl<T: Real> RowPass<'_, T> {
                 let [dz, g] = unsafe { gather.put(&range) };
                 let mask = mask_of(self.p, 0, sample, h);
                 rows::gelu_with_slope(&v[at.clone()], h, mask, g, g_width, slope);
-                rows::masked(ds, h, mask_of(self.p, 1, sample, h), dz, dz_width);
+                let mask = mask_of(self.p, 1, sample, h);
                 let (b_layout, add) = (Layout::Panels, false);
                 if glu {
+                    rows::masked(ds, h, mask, dz, dz_width);
                     let (size, a_strides) = ([count, out_width, h], [g_width, 1]);
                     let (a, b) = (&*g, self.weight_t);
                     Product { size, a, a_strides, b, b_layout, c: z, add }.run();
                     rows::gate_backward(z, out_width, dz, dz_width, self.p.out_bias);
+                    rows::column_sums(dz, dz_width, bias_sum);
+                } else {
+                    rows::masked_with_sums(ds, h, mask, dz, dz_width, bias_sum);
                 }
-                rows::column_sums(dz, dz_width, bias_sum);
                 let (size, a_strides) = ([count, width, o], [dz_width, 1]);
                 let (a, b) = (&*dz, self.weight);
                 Product { size, a, a_strides, b, b_layout, c: dg, add }.run();

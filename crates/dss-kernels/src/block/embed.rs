@@ -29,9 +29,12 @@ pub fn embed_backward<T: Real>(tokens: &[u32], h: usize, dy: &[T], v: usize) -> 
     assert_eq!(dy.len(), tokens.len() * h);
     let mut grad = vec![T::ZERO; v * h];
     let to = Disjoint::new(&mut grad);
-    // Each item has some channels to itself: no sums of its own, however large V is.
-    par::for_each(&mut vec![(); par::workers()], h.div_ceil(T::LINE), |(), item| {
-        let (first, count) = (item * T::LINE, T::LINE.min(h - item * T::LINE));
+    // Each worker has some channels to itself: no sums of its own, however large V is.
+    let (lines, workers) = (h.div_ceil(T::LINE), par::workers());
+    par::for_each(&mut vec![(); workers], workers, |(), item| {
+        let lines = share(lines, workers, item);
+        let (first, count) =
+            (lines.start * T::LINE, h.min(lines.end * T::LINE) - lines.start * T::LINE);
         for (&token, dy) in tokens.iter().zip(dy.chunks_exact(h)) {
             // SAFETY: no other item has these channels.
             let to = unsafe { to.part(token as usize * h + first, count) };

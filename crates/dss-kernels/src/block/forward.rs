@@ -4,7 +4,9 @@ use super::moments::{BatchMoments, Moments};
 use super::norm::{Apply, Norm, NormStats, counted_rows, normalise};
 use super::share::{SLOTS, row_chunks};
 use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, weight, wide};
+use crate::conv::Input;
 use crate::error::{Result, check_len};
+use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
 use crate::product::{Layout, Product};
 use crate::real::Real;
@@ -52,8 +54,11 @@ impl<T: Real> Block<T> {
                 let at = group * size..group * size + x.len();
                 let first = group * self.group;
                 let before = apply.as_ref().filter(|_| prenorm);
-                let buffer = &mut self.u.as_mut_slice()[..x.len()];
-                let u = layer_input(x, before, p.lengths, first, [l, h], buffer);
+                let affine = before.and_then(Apply::affine);
+                let layer = before.filter(|_| affine.is_none());
+                let normed = layer.map(|norm| layer_normed(x, first * l, norm, &mut self.u, size));
+                let lengths = p.lengths.map(|lengths| &lengths[first..]);
+                let u = Input { x: normed.unwrap_or(x), affine, lengths };
                 let v = match &mut v_kept {
                     Some(v) => &mut v[at.clone()],
                     None => &mut self.v.as_mut_slice()[..x.len()],
@@ -97,25 +102,18 @@ fn add_past<T: Real>(past: &[T], v: &mut [T]) {
     });
 }
 
-/// u of the samples from `first` on: x, or its norm, with zeros from each sample's length on.
-pub(super) fn layer_input<'a, T: Real>(
-    x: &'a [T],
-    norm: Option<&Apply<'_, T>>,
-    lengths: Option<&[usize]>,
+/// norm(x) of the rows from `first` on, in a buffer that is made, of `size` elements, when it is first needed.
+pub(super) fn layer_normed<'a, T: Real>(
+    x: &[T],
     first: usize,
-    [l, h]: [usize; 2],
-    buffer: &'a mut [T],
+    norm: &Apply<'_, T>,
+    buffer: &'a mut Option<Lines<T>>,
+    size: usize,
 ) -> &'a [T] {
-    match (norm, lengths) {
-        (Some(norm), _) => normalise(x, first * l, norm, buffer),
-        (None, Some(_)) => buffer.copy_from_slice(x),
-        (None, None) => return x,
-    }
-    let lengths = lengths.into_iter().flatten().skip(first);
-    for (u, &length) in buffer.chunks_exact_mut(l * h).zip(lengths) {
-        u[length * h..].fill(T::ZERO);
-    }
-    buffer
+    let buffer = buffer.get_or_insert_with(|| Lines::new(size.div_ceil(T::LINE)));
+    let u = &mut buffer.as_mut_slice()[..x.len()];
+    normalise(x, first, norm, u);
+    u
 }
 
 /// From v to the block's output, row by row: GELU, projection, residual, norm.

@@ -145,8 +145,9 @@ pub struct Block<T: Real> {
     /// Samples that are processed together: a function of the sizes, not of the threads.
     group: usize,
     conv: Conv<T>,
-    /// `[group, L, H]` each.
-    u: Lines<T>,
+    /// `[group, L, H]`, for a LayerNorm before the block; made when first needed.
+    u: Option<Lines<T>>,
+    /// `[group, L, H]`
     v: Lines<T>,
     scratch: Vec<Scratch<T>>,
     /// Out's weight, transposed `[H, O]` and as it is `[O, H]`, with rows of whole cache lines, in panels.
@@ -184,7 +185,7 @@ impl<T: Real> Block<T> {
             config,
             group,
             conv,
-            u: Lines::new(lines),
+            u: None,
             v: Lines::new(lines),
             scratch: scratch.collect(),
             weight_t: matrix(h, out_width),

@@ -98,7 +98,7 @@ impl<T: Real> NormParams<'_, T> {
     }
 
     /// γ·rstd per channel.
-    fn scale(&self, stats: &NormStats<T>) -> Vec<T> {
+    pub(super) fn scale(&self, stats: &NormStats<T>) -> Vec<T> {
         self.gamma.iter().zip(&stats.rstd).map(|(&gamma, &rstd)| gamma * rstd).collect()
     }
 
@@ -241,6 +241,11 @@ impl<'a, T: Real> Apply<'a, T> {
     /// H
     pub(super) fn channels(&self) -> usize {
         self.params.gamma.len()
+    }
+
+    /// BatchNorm as (x − mean)·scale + β: these three.
+    pub(super) fn affine(&self) -> Option<[&[T]; 3]> {
+        self.channels.as_ref().map(|(mean, scale)| [*mean, scale, self.params.beta])
     }
 
     /// Rows from `first` on. A row may be given to one worker at a time.

@@ -125,6 +125,30 @@ simd! {
 }
 
 simd! {
+    /// dz = mask·ds and sum += Σ dz over the rows. ds: `[rows, H]`; dz: `[rows, width]`.
+    fn masked_with_sums<T>(
+        ds: &'a [T], h: usize, mask: Option<&'a [T]>, dz: &'a mut [T], width: usize, sum: &'a mut [T],
+    ) |_| {
+        for (ds, dz) in ds.chunks_exact(h).zip(dz.chunks_exact_mut(width)) {
+            match mask {
+                None => {
+                    for ((dz, &ds), sum) in dz.iter_mut().zip(ds).zip(sum.iter_mut()) {
+                        *dz = ds;
+                        *sum += ds;
+                    }
+                }
+                Some(mask) => {
+                    for (((dz, &ds), &mask), sum) in dz.iter_mut().zip(ds).zip(mask).zip(sum.iter_mut()) {
+                        *dz = ds * mask;
+                        *sum += *dz;
+                    }
+                }
+            }
+        }
+    }
+}
+
+simd! {
     /// The gated unit's backward. dz holds the gradient of its output in the first half and that of (a, b) afterwards;
     /// z: (a, b) without their bias. Each with rows of its width; bias: `[2H]`.
     fn gate_backward<T>(

@@ -110,9 +110,9 @@ impl<T: Real> Fft<T> {
     /// # Safety
     /// The rows are readable, l ≤ M, and `x` holds lines·M elements.
     #[inline(always)]
-    pub(crate) unsafe fn forward_rows<S: Simd>(&self, s: S, src: Rows<*const T>, x: *mut T) {
-        s.vectorize(First { fft: self, rows: src, x });
-        for offset in self.blocks(src.lines) {
+    pub(crate) unsafe fn forward_rows<S: Simd>(&self, s: S, src: Source<'_, T>, x: *mut T) {
+        self.first(s, src, x);
+        for offset in self.blocks(src.0.lines) {
             // SAFETY: the caller's promise is passed on.
             unsafe { self.forward(s, x, 1, offset) };
         }
@@ -126,13 +126,13 @@ impl<T: Real> Fft<T> {
     pub(crate) unsafe fn filter_rows<S: Simd>(
         &self,
         s: S,
-        src: Rows<*const T>,
+        src: Source<'_, T>,
         dst: Rows<*mut T>,
         x: *mut T,
         leaf: &mut impl Leaf<T>,
     ) {
-        s.vectorize(First { fft: self, rows: src, x });
-        for offset in self.blocks(src.lines) {
+        self.first(s, src, x);
+        for offset in self.blocks(src.0.lines) {
             // SAFETY: the caller's promise is passed on.
             unsafe { self.filter(s, x, 1, offset, leaf) };
         }
@@ -149,14 +149,14 @@ impl<T: Real> Fft<T> {
     pub(crate) unsafe fn correlate_rows<S: Simd, const ADD: bool>(
         &self,
         s: S,
-        [u, g]: [Rows<*const T>; 2],
+        [u, g]: [Source<'_, T>; 2],
         dst: Rows<*mut T>,
         [x_u, x]: [*mut T; 2],
         leaf: &mut impl Leaf<T>,
     ) {
-        s.vectorize(First { fft: self, rows: u, x: x_u });
-        s.vectorize(First { fft: self, rows: g, x });
-        for offset in self.blocks(g.lines) {
+        self.first(s, u, x_u);
+        self.first(s, g, x);
+        for offset in self.blocks(g.0.lines) {
             // SAFETY: the caller's promise is passed on.
             unsafe {
                 self.forward(s, x_u, 1, offset);
@@ -177,6 +177,15 @@ impl<T: Real> Fft<T> {
             unsafe { self.inverse(s, x, 1, offset) };
         }
         s.vectorize(Last::<T, false> { fft: self, rows: dst, x });
+    }
+
+    /// Level 0 of real rows.
+    #[inline(always)]
+    fn first<S: Simd>(&self, s: S, (rows, affine): Source<'_, T>, x: *mut T) {
+        match affine {
+            None => s.vectorize(First::<T, false> { fft: self, rows, affine: [&[]; 3], x }),
+            Some(affine) => s.vectorize(First::<T, true> { fft: self, rows, affine, x }),
+        }
     }
 
     /// Where the blocks below level 0 of all lines begin.
@@ -349,20 +358,28 @@ impl<T: Real, F: Leaf<T>> WithSimd for BottomFilter<'_, T, F> {
     }
 }
 
+/// Real rows, and what is done to them first, (x − mean)·scale + shift: these three, as wide as the rows.
+pub(crate) type Source<'a, T> = (Rows<*const T>, Option<[&'a [T]; 3]>);
+
 /// Level 0 forward, reading and twisting real rows.
-struct First<'a, T> {
+struct First<'a, T, const AFFINE: bool> {
     fft: &'a Fft<T>,
     rows: Rows<*const T>,
+    affine: [&'a [T]; 3],
     x: *mut T,
 }
 
-impl<T: Real> WithSimd for First<'_, T> {
+impl<T: Real, const AFFINE: bool> WithSimd for First<'_, T, AFFINE> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
-        let Self { fft, rows, x } = self;
+        let Self { fft, rows, affine, x } = self;
+        let width = if AFFINE { rows.lines * T::LINE } else { 0 };
+        assert!(affine.iter().all(|vector| vector.len() >= width));
         // SAFETY: see above.
-        unsafe { by_radix!(fft.levels[0].radix, first_pass::<T, S>(s, &rows, x, fft)) }
+        unsafe {
+            by_radix!(fft.levels[0].radix, first_pass::<T, S, AFFINE>(s, &rows, affine, x, fft));
+        }
     }
 }
 
@@ -396,15 +413,23 @@ pub(crate) struct Rows<P> {
 }
 
 impl<T: Real> Rows<*const T> {
-    /// x_t·w^t at lane v of the row, or zero beyond the rows.
+    /// change(x_t)·w^t at lane v of the row, or zero beyond the rows.
     #[inline(always)]
-    unsafe fn load<S: Simd>(&self, s: S, t: usize, v: usize, twist: &[Complex<T>]) -> CV<T, S> {
+    unsafe fn load<S: Simd>(
+        &self,
+        s: S,
+        t: usize,
+        v: usize,
+        change: impl Fn(T::V<S>) -> T::V<S>,
+        twist: &[Complex<T>],
+    ) -> CV<T, S> {
         if t >= self.l {
             return CV::zero(s);
         }
         // SAFETY: t < l, so the row is readable and the twist exists (l ≤ M).
         unsafe {
             let u = self.start.add(t * self.stride + v).cast::<T::V<S>>().read_unaligned();
+            let u = change(u);
             let w = twist.get_unchecked(t);
             CV { re: T::vmul(s, u, T::vsplat(s, w.re)), im: T::vmul(s, u, T::vsplat(s, w.im)) }
         }
@@ -601,9 +626,10 @@ unsafe fn store_all<T: Real, S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn first_pass<T: Real, S: Simd, const R: usize>(
+unsafe fn first_pass<T: Real, S: Simd, const AFFINE: bool, const R: usize>(
     s: S,
     rows: &Rows<*const T>,
+    affine: [&[T]; 3],
     x: *mut T,
     fft: &Fft<T>,
 ) {
@@ -619,9 +645,22 @@ unsafe fn first_pass<T: Real, S: Simd, const R: usize>(
             for line in 0..rows.lines {
                 let x = element::<T>(x, line * fft.m + j);
                 for v in (0..T::LINE).step_by(T::lanes::<S>()) {
+                    let lane = line * T::LINE + v;
+                    let mut change = [T::vsplat(s, T::ZERO); 3];
+                    if AFFINE {
+                        // `First` checked the widths.
+                        change = affine.map(|vector| {
+                            vector.as_ptr().add(lane).cast::<T::V<S>>().read_unaligned()
+                        });
+                    }
+                    let [mean, scale, shift] = change;
+                    let change = |x: T::V<S>| match AFFINE {
+                        true => T::vfma(s, T::vsub(s, x, mean), scale, shift),
+                        false => x,
+                    };
                     let mut a = [CV::zero(s); R];
                     for (r, a) in a.iter_mut().enumerate() {
-                        *a = rows.load(s, j + r * q, line * T::LINE + v, &fft.twist);
+                        *a = rows.load(s, j + r * q, lane, change, &fft.twist);
                     }
                     for (r, y) in scatter(s, a, w).into_iter().enumerate() {
                         store::<T, S>(element::<T>(x, r * q).add(v), y);

@@ -172,15 +172,15 @@ impl<T: Real> Conv<T> {
         check_len(op, "u", "[B, L, H]", size, u.len())?;
         check_len(op, "y", "[B, L, H]", size, y.len())?;
         self.need_kernel(op)?;
-        self.filter_samples(u, y);
+        self.filter_samples(Input::plain(u), y);
         Ok(())
     }
 
     /// y = K * u of as many samples as the slices hold, at most B.
-    pub(crate) fn filter_samples(&mut self, u: &[T], y: &mut [T]) {
+    pub(crate) fn filter_samples(&mut self, u: Input<'_, T>, y: &mut [T]) {
         let Self { l, h, fft, spectrum, scratch, .. } = self;
         let (l, h, m) = (*l, *h, fft.m);
-        let b = u.len() / (l * h);
+        let b = u.x.len() / (l * h);
         let tiles = h.div_ceil(T::LINE);
         let spectrum = spectrum.as_slice();
         let y = Disjoint::new(y);
@@ -210,7 +210,7 @@ impl<T: Real> Conv<T> {
         let (taps, both) = self.need_kernel(op)?;
         let halves = if both { 2 } else { 1 };
         check_len(op, "dk", "that of the kernel", halves * self.h * taps, dk.len())?;
-        self.adjoint_samples(u, dy, du, Du::Write, true);
+        self.adjoint_samples(Input::plain(u), dy, du, Du::Write, true);
         self.kernel_gradient(dk);
         Ok(())
     }
@@ -218,22 +218,19 @@ impl<T: Real> Conv<T> {
     /// du of as many samples as the slices hold, at most B; their share of dK is added to the sums, which `first` clears.
     pub(crate) fn adjoint_samples(
         &mut self,
-        u: &[T],
+        u: Input<'_, T>,
         dy: &[T],
         du: &mut [T],
-        how: Du<'_>,
+        how: Du,
         first: bool,
     ) {
         let Self { l, h, fft, spectrum, groups, sums, scratch, .. } = self;
         let (l, h, m, groups) = (*l, *h, fft.m, *groups);
-        let b = u.len() / (l * h);
+        let b = u.x.len() / (l * h);
         let tiles = h.div_ceil(T::LINE);
         let spectrum = spectrum.as_slice();
         let block = m * 2 * T::LINE;
         let sums = sums.get_or_insert_with(|| Lines::new(tiles * groups * 2 * m)).as_mut_slice();
-        if first {
-            sums.fill(T::ZERO);
-        }
         let shared = Disjoint::new(sums);
         let du = Disjoint::new(du);
         // A worker takes a run of tiles and walks it sample by sample: every tile is summed in the order of the samples,
@@ -241,17 +238,20 @@ impl<T: Real> Conv<T> {
         let runs = scratch.len().min(tiles);
         par::for_each(scratch, runs * groups, |scratch, item| {
             let (group, run) = (item / runs, item % runs);
+            let run = share(tiles, runs, run);
+            if first {
+                // SAFETY: a tile of a group belongs to one item.
+                let sums =
+                    unsafe { shared.part((group * tiles + run.start) * block, run.len() * block) };
+                sums.fill(T::ZERO);
+            }
             for sample in share(b, groups, group) {
-                let add = match how {
-                    Du::Write => None,
-                    Du::Add(lengths) => Some(lengths.map_or(l, |lengths| lengths[sample])),
-                };
-                for strip in Strip::cover::<T>(sample, share(tiles, runs, run), STRIP, l, h) {
+                for strip in Strip::cover::<T>(sample, run.clone(), STRIP, l, h) {
                     let Strip { tile, lines, .. } = strip;
                     // SAFETY: a tile of a group belongs to one item.
                     let sum = unsafe { shared.part((group * tiles + tile) * block, lines * block) };
                     let spectrum = &spectrum[tile * block..][..lines * block];
-                    dispatch(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, add, scratch });
+                    dispatch(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, how, scratch });
                 }
             }
         });
@@ -308,13 +308,29 @@ impl<T: Real> Conv<T> {
     }
 }
 
-/// What becomes of du.
+/// u: `[B, L, H]`, and what is done to it on the way in.
 #[derive(Clone, Copy)]
-pub(crate) enum Du<'a> {
-    /// It is written.
+pub(crate) struct Input<'a, T> {
+    pub x: &'a [T],
+    /// u = (x − mean)·scale + shift: these three, `[H]` each.
+    pub affine: Option<[&'a [T]; 3]>,
+    /// Where u becomes zero, for each sample.
+    pub lengths: Option<&'a [usize]>,
+}
+
+impl<'a, T> Input<'a, T> {
+    fn plain(x: &'a [T]) -> Self {
+        Self { x, affine: None, lengths: None }
+    }
+}
+
+/// What becomes of du.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Du {
+    /// It is written, in all rows.
     Write,
-    /// It is added to what is there: in all rows, or in as many of each sample as its length says.
-    Add(Option<&'a [usize]>),
+    /// It is added to what is there, in the rows before each sample's length.
+    Add,
 }
 
 /// The elements of a tile's spectrum: a line of real parts and a line of imaginary parts each.

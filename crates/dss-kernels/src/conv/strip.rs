@@ -1,6 +1,7 @@
 //! One strip of channels of one sample: a few whole cache lines, or one that is narrower.
 
 use super::fft::{Fft, Leaf, Rows, load, store};
+use super::{Du, Input};
 use crate::lines::Lines;
 use crate::par::Disjoint;
 use crate::real::{CV, Real};
@@ -31,6 +32,7 @@ pub(super) struct Strip {
     /// Tiles (cache lines of channels) that it covers.
     pub tile: usize,
     pub lines: usize,
+    sample: usize,
     start: usize,
     width: usize,
     l: usize,
@@ -57,7 +59,8 @@ impl Strip {
             next += lines;
             let first = tile * T::LINE;
             let width = (lines * T::LINE).min(h - first);
-            Some(Self { tile, lines, start: sample * l * h + first, width, l, h })
+            let start = sample * l * h + first;
+            Some(Self { tile, lines, sample, start, width, l, h })
         })
     }
 
@@ -65,21 +68,44 @@ impl Strip {
         self.width == self.lines * T::LINE
     }
 
-    /// The rows: in `u` itself, or gathered into `rows` where the strip is narrow.
-    fn rows<T: Real>(&self, u: &[T], rows: &Lines<T>) -> Rows<*const T> {
-        let Self { start, width, l, h, lines, .. } = *self;
-        assert!(start + (l - 1) * h + width <= u.len());
+    /// How many rows of u are not zero.
+    fn true_rows<T>(&self, u: &Input<'_, T>) -> usize {
+        u.lengths.map_or(self.l, |lengths| lengths[self.sample].min(self.l))
+    }
+
+    /// The rows and what is to be done to them: in `u` itself, or, where the strip is narrow, gathered into `rows`, and
+    /// done.
+    fn rows<'a, T: Real>(
+        &self,
+        u: &Input<'a, T>,
+        rows: &Lines<T>,
+    ) -> (Rows<*const T>, Option<[&'a [T]; 3]>) {
+        let Self { start, width, h, lines, .. } = *self;
+        assert!(start + (self.l - 1) * h + width <= u.x.len());
+        let l = self.true_rows(u);
+        let first = self.tile * T::LINE;
+        let affine = u.affine.map(|vectors| vectors.map(|vector| &vector[first..][..width]));
         if self.is_whole::<T>() {
-            return Rows { start: u[start..].as_ptr(), stride: h, lines, l };
+            return (Rows { start: u.x[start..].as_ptr(), stride: h, lines, l }, affine);
         }
         assert!(l * T::LINE <= rows.as_slice().len());
         let gathered = rows.pointer();
         for t in 0..l {
-            let row = &u[start + t * h..][..width];
+            let row = &u.x[start + t * h..][..width];
             // SAFETY: row t of the buffer exists; the worker owns it.
-            unsafe { gathered.add(t * T::LINE).copy_from_nonoverlapping(row.as_ptr(), width) };
+            let to = unsafe { std::slice::from_raw_parts_mut(gathered.add(t * T::LINE), width) };
+            match affine {
+                None => to.copy_from_slice(row),
+                Some([mean, scale, shift]) => {
+                    let vectors = mean.iter().zip(scale).zip(shift);
+                    for ((to, &x), ((&mean, &scale), &shift)) in to.iter_mut().zip(row).zip(vectors)
+                    {
+                        *to = (x - mean) * scale + shift;
+                    }
+                }
+            }
         }
-        Rows { start: gathered.cast_const(), stride: T::LINE, lines, l }
+        (Rows { start: gathered.cast_const(), stride: T::LINE, lines, l }, None)
     }
 
     /// Where the first l rows of a result are to be written.
@@ -118,7 +144,7 @@ impl Strip {
 pub(super) struct Filter<'a, T: Real> {
     pub fft: &'a Fft<T>,
     pub strip: Strip,
-    pub u: &'a [T],
+    pub u: Input<'a, T>,
     /// Of the strip's tiles.
     pub spectrum: &'a [T],
     /// No other worker may touch the strip's elements.
@@ -144,7 +170,7 @@ impl<T: Real> WithSimd for Filter<'_, T> {
         let x = x.as_mut_slice();
         let size = strip.lines * fft.m * 2 * T::LINE;
         assert!(spectrum.len() == size && x.len() >= size);
-        let src = strip.rows(u, rows_in);
+        let src = strip.rows(&u, rows_in);
         let dst = strip.rows_out(y, strip.l, rows_out);
         // SAFETY: `rows` and `rows_out` checked the rows, the assertion the elements; one worker per strip.
         unsafe {
@@ -158,15 +184,14 @@ impl<T: Real> WithSimd for Filter<'_, T> {
 pub(super) struct Adjoint<'a, T: Real> {
     pub fft: &'a Fft<T>,
     pub strip: Strip,
-    pub u: &'a [T],
+    pub u: Input<'a, T>,
     pub dy: &'a [T],
     /// Of the strip's tiles.
     pub spectrum: &'a [T],
     pub sum: &'a mut [T],
     /// No other worker may touch the strip's elements.
     pub du: &'a Disjoint<'a, T>,
-    /// Adds du, in so many rows, to what is there.
-    pub add: Option<usize>,
+    pub how: Du,
     pub scratch: &'a mut Scratch<T>,
 }
 
@@ -194,15 +219,15 @@ impl<T: Real> WithSimd for Adjoint<'_, T> {
                 }
             }
         }
-        let Self { fft, strip, u, dy, spectrum, sum, du, add, scratch } = self;
+        let Self { fft, strip, u, dy, spectrum, sum, du, how, scratch } = self;
         let Scratch { x, u: u_hat, rows: [u_rows, dy_rows] } = scratch;
         let (x, u_hat) = (x.as_mut_slice(), u_hat.as_mut_slice());
         let size = strip.lines * fft.m * 2 * T::LINE;
         assert!(spectrum.len() == size && sum.len() == size);
         assert!(x.len() >= size && u_hat.len() >= size);
-        let src = [strip.rows(u, u_rows), strip.rows(dy, dy_rows)];
-        let l = add.unwrap_or(strip.l);
-        assert!(l <= strip.l);
+        let src = [strip.rows(&u, u_rows), strip.rows(&Input::plain(dy), dy_rows)];
+        let add = how == Du::Add;
+        let l = if add { strip.true_rows(&u) } else { strip.l };
         // The rows of dy are read before those of du are written.
         let dst = strip.rows_out(du, l, dy_rows);
         let u_hat = u_hat.as_mut_ptr();
@@ -210,12 +235,12 @@ impl<T: Real> WithSimd for Adjoint<'_, T> {
         unsafe {
             let leaf = &mut Correlate { u: u_hat, k: spectrum, sum };
             let x = [u_hat, x.as_mut_ptr()];
-            if add.is_some() && strip.is_whole::<T>() {
+            if add && strip.is_whole::<T>() {
                 fft.correlate_rows::<S, true>(s, src, dst, x, leaf);
             } else {
                 fft.correlate_rows::<S, false>(s, src, dst, x, leaf);
             }
-            strip.finish(du, l, dy_rows, add.is_some());
+            strip.finish(du, l, dy_rows, add);
         }
     }
 }
@@ -236,7 +261,7 @@ impl<T: Real> WithSimd for Spectrum<'_, T> {
         assert!(rows.len() == fft.m * T::LINE && x.len() >= 2 * fft.m * T::LINE);
         let src = Rows { start: rows.as_ptr(), stride: T::LINE, lines: 1, l: fft.m };
         // SAFETY: M rows and M elements.
-        unsafe { fft.forward_rows(s, src, x.as_mut_ptr()) }
+        unsafe { fft.forward_rows(s, (src, None), x.as_mut_ptr()) }
     }
 }
 
