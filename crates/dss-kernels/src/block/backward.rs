@@ -1,8 +1,8 @@
 //! The block's backward pass.
 
 use super::forward::{layer_normed, mask_of};
-use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows, sum_slots};
-use super::share::{SLOTS, row_chunks};
+use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows};
+use super::share::{SLOTS, SlotSums, row_chunks};
 use super::weight::{self, Gather};
 use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
 use crate::conv::{Du, Input};
@@ -32,9 +32,9 @@ pub struct BlockGrads<T> {
 }
 
 /// Sums over the rows of each slot.
-struct Sums<T> {
-    /// `[SLOTS, O]`
-    bias: Vec<T>,
+struct Sums<T: Real> {
+    /// O, in whole cache lines.
+    bias: SlotSums<T>,
     norm: ChannelSums<T>,
 }
 
@@ -74,14 +74,14 @@ impl<T: Real> Block<T> {
         }
         self.weight_grad.clear();
         let layer = matches!(p.norm.norm, Norm::Layer);
-        let mut sums = Sums { bias: vec![T::ZERO; SLOTS * out_width], norm: ChannelSums::new(h) };
+        let mut sums = Sums { bias: SlotSums::new(out_width), norm: ChannelSums::new(h) };
         let Saved { v, s, mut stats } = saved;
 
         // A batch norm behind the block: its sums over all rows come first.
         let mut post = None;
         if let (false, false, Some(s)) = (prenorm, layer, &s) {
             sums.norm.gather(dy, s, &stats, l);
-            let (sum, product) = sums.norm.finish(h);
+            let (sum, product) = sums.norm.total();
             post = Some(p.norm.backward_coefficients(&stats, &sum, &product));
         }
         let total_rows = x.len() / h;
@@ -132,7 +132,7 @@ impl<T: Real> Block<T> {
         }
         if prenorm && !layer {
             // A batch norm before the block: dx holds the gradient of its output.
-            let (sum, product) = sums.norm.finish(h);
+            let (sum, product) = sums.norm.total();
             let coefficients = p.norm.backward_coefficients(&stats, &sum, &product);
             finish_batch_norm(&coefficients, p, l, x, dy, dx);
         }
@@ -143,12 +143,12 @@ impl<T: Real> Block<T> {
         // D is part of the first causal tap.
         let d = k.chunks_exact(k.len() / kernels).take(h).map(|k| k[0]).collect();
         let round = |x: &[f64]| x.iter().map(|&x| T::rounded(x)).collect::<Vec<_>>();
-        let (sum, product) = sums.norm.finish(h);
+        let (sum, product) = sums.norm.total();
         Ok(BlockGrads {
             k,
             d,
             out_weight: self.weight_grad.finish(),
-            out_bias: round(&sum_slots(&sums.bias, out_width)[..o]),
+            out_bias: round(&sums.bias.total()[..o]),
             gamma: round(&product),
             beta: round(&sum),
             past,
@@ -209,18 +209,12 @@ impl<T: Real> RowPass<'_, T> {
         let (width, out_width) = (wide::<T>(h), wide::<T>(o));
         let dx = Disjoint::new(dx);
         let dv = Disjoint::new(dv);
-        let bias_sums = Disjoint::new(&mut sums.bias);
-        let beta_sums = Disjoint::new(&mut sums.norm.sum);
-        let gamma_sums = Disjoint::new(&mut sums.norm.product);
+        let bias_sums = sums.bias.shared();
+        let (beta_sums, gamma_sums) = (sums.norm.sum.shared(), sums.norm.product.shared());
         par::for_each(scratch, SLOTS, |scratch, slot| {
             // SAFETY: there is one item per slot.
-            let (bias_sum, beta_sum, gamma_sum) = unsafe {
-                (
-                    bias_sums.part(slot * out_width, out_width),
-                    beta_sums.part(slot * h, h),
-                    gamma_sums.part(slot * h, h),
-                )
-            };
+            let (bias_sum, beta_sum, gamma_sum) =
+                unsafe { (bias_sums.slot(slot), beta_sums.slot(slot), gamma_sums.slot(slot)) };
             let share = share(some.len(), SLOTS, slot);
             for range in row_chunks(some.start + share.start..some.start + share.end, l) {
                 let at = range.start * h..range.end * h;
@@ -284,12 +278,10 @@ impl<T: Real> RowPass<'_, T> {
     fn before_norm(&self, x: &[T], dy: &[T], dx: &mut [T], sums: &mut Sums<T>) {
         let BlockConfig { l, h, .. } = self.config;
         let dx = Disjoint::new(dx);
-        let beta_sums = Disjoint::new(&mut sums.norm.sum);
-        let gamma_sums = Disjoint::new(&mut sums.norm.product);
+        let (beta_sums, gamma_sums) = (sums.norm.sum.shared(), sums.norm.product.shared());
         par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
             // SAFETY: there is one item per slot.
-            let (beta_sum, gamma_sum) =
-                unsafe { (beta_sums.part(slot * h, h), gamma_sums.part(slot * h, h)) };
+            let (beta_sum, gamma_sum) = unsafe { (beta_sums.slot(slot), gamma_sums.slot(slot)) };
             for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
                 let at = range.start * h..range.end * h;
                 let all = self.first_sample * l + range.start..self.first_sample * l + range.end;

@@ -1,6 +1,7 @@
 //! The first layer of numbers: y = W·x + b, from few channels to many.
 
 use super::share::{SLOTS, row_chunks};
+use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
 use crate::real::Real;
 
@@ -44,7 +45,8 @@ pub fn encode_backward<T: Real>(
     let size = (c + 1) * h;
     let mut sums = vec![0.0f64; SLOTS * size];
     let (all_sums, dx) = (Disjoint::new(&mut sums), Disjoint::new(dx));
-    let mut scratches = vec![vec![T::ZERO; size]; par::workers()];
+    // On cache lines that no other worker writes to.
+    let mut scratches = vec![Lines::new(size.div_ceil(T::LINE)); par::workers()];
     par::for_each(&mut scratches, SLOTS, |some, slot| {
         // SAFETY: there is one item per slot.
         let sums = unsafe { all_sums.part(slot * size, size) };
@@ -56,7 +58,7 @@ pub fn encode_backward<T: Real>(
             let x = &x[rows.start * c..rows.end * c];
             let dy = &dy[rows.start * h..rows.end * h];
             for ((x, dx), dy) in x.chunks_exact(c).zip(dx.chunks_exact_mut(c)).zip(dy.chunks(h)) {
-                let (weights, bias) = some.split_at_mut(c * h);
+                let (weights, bias) = some[..size].split_at_mut(c * h);
                 bias.iter_mut().zip(dy).for_each(|(sum, &dy)| *sum += dy);
                 let columns = columns.chunks_exact(h).zip(weights.chunks_exact_mut(h));
                 for ((&x, dx), (column, sum)) in x.iter().zip(dx).zip(columns) {
@@ -64,7 +66,7 @@ pub fn encode_backward<T: Real>(
                     *dx = dot(column, dy);
                 }
             }
-            sums.iter_mut().zip(&*some).for_each(|(sum, some)| *sum += some.to_f64());
+            sums.iter_mut().zip(some.iter()).for_each(|(sum, some)| *sum += some.to_f64());
         }
     });
     let total = |i: usize| T::rounded((0..SLOTS).map(|slot| sums[slot * size + i]).sum());

@@ -148,7 +148,7 @@ impl<T: Real> RowPass<'_, T> {
                 let y = unsafe { y.part(at.start, at.len()) };
                 let sample = self.first_sample + range.start / l;
                 self.project(&v[at.clone()], sample, scratch);
-                let Scratch { z, s: local, mean, deviation, .. } = scratch;
+                let Scratch { z, s: local, moments, .. } = scratch;
                 let x = &x[at.clone()];
                 if prenorm {
                     return_residual(self, z, sample, x, y);
@@ -168,7 +168,7 @@ impl<T: Real> RowPass<'_, T> {
                         let counted = counted_rows(self.p.norm.counted(), &rows, l);
                         // SAFETY: there is one item per slot.
                         let slot = &mut unsafe { slots.part(slot, 1) }[0];
-                        slot.add(&s[..counted * h], mean, deviation);
+                        slot.add(&s[..counted * h], moments);
                     }
                 }
             }

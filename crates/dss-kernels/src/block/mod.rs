@@ -26,6 +26,7 @@ use crate::error::{Error, Result, check_len};
 use crate::lines::Lines;
 use crate::par;
 use crate::real::Real;
+use moments::MomentsScratch;
 use share::CHUNK;
 use std::sync::Arc;
 use weight::WeightGrad;
@@ -112,9 +113,7 @@ struct Scratch<T: Real> {
     z: Lines<T>,
     /// `[CHUNK, H]`
     s: Lines<T>,
-    /// `[H]` each.
-    mean: Vec<T>,
-    deviation: Vec<T>,
+    moments: MomentsScratch<T>,
 }
 
 /// Plan and buffers of a block.
@@ -177,8 +176,7 @@ impl<T: Real> Block<T> {
             slope: matrix(CHUNK, width),
             z: matrix(CHUNK, out_width),
             s: matrix(CHUNK, width),
-            mean: vec![T::ZERO; h],
-            deviation: vec![T::ZERO; h],
+            moments: MomentsScratch::new(h),
         });
         let lines = (group * l * h).div_ceil(T::LINE);
         Ok(Self {

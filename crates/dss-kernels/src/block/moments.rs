@@ -2,6 +2,7 @@
 
 use super::norm::NormStats;
 use super::rows;
+use crate::lines::Lines;
 use crate::real::Real;
 
 /// Mean and unbiased variance of a batch, per channel.
@@ -11,6 +12,20 @@ pub struct BatchMoments {
     pub mean: Vec<f64>,
     /// `[H]`, divided by the count less one.
     pub var: Vec<f64>,
+}
+
+/// Mean and deviation, `[H]` each, of a few rows; on cache lines that no other worker writes to.
+#[derive(Clone)]
+pub(super) struct MomentsScratch<T: Real> {
+    mean: Lines<T>,
+    deviation: Lines<T>,
+}
+
+impl<T: Real> MomentsScratch<T> {
+    pub(super) fn new(h: usize) -> Self {
+        let channels = Lines::new(h.div_ceil(T::LINE));
+        Self { mean: channels.clone(), deviation: channels }
+    }
 }
 
 /// Running mean and sum of squared deviations of one slot's rows.
@@ -41,14 +56,16 @@ impl Moments {
         self.count = total;
     }
 
-    /// Adds the rows of x, `[rows, H]`; the other two are scratch, `[H]`.
-    pub(super) fn add<T: Real>(&mut self, x: &[T], mean: &mut [T], deviation: &mut [T]) {
+    /// Adds the rows of x, `[rows, H]`.
+    pub(super) fn add<T: Real>(&mut self, x: &[T], scratch: &mut MomentsScratch<T>) {
         if x.is_empty() {
             return;
         }
+        let h = self.mean.len();
+        let (mean, deviation) = (&mut scratch.mean[..h], &mut scratch.deviation[..h]);
         rows::moments(x, mean, deviation);
         let both = mean.iter().zip(deviation.iter()).map(|(m, d)| (m.to_f64(), d.to_f64()));
-        self.merge((x.len() / mean.len()) as f64, both);
+        self.merge((x.len() / h) as f64, both);
     }
 
     /// Of all slots, in their order.

@@ -2,9 +2,9 @@
 //!
 //! Both are y = γ·x̂ + β with x̂ = (x − mean)·rstd: LayerNorm has a mean and an rstd per row, BatchNorm per channel.
 
-use super::moments::{BatchMoments, Moments};
+use super::moments::{BatchMoments, Moments, MomentsScratch};
 use super::rows;
-use super::share::{SLOTS, row_chunks};
+use super::share::{SLOTS, SlotSums, row_chunks};
 use crate::par::{self, Disjoint, share};
 use crate::real::Real;
 
@@ -82,13 +82,13 @@ impl<T: Real> NormParams<'_, T> {
                 let h = self.gamma.len();
                 let mut slots = vec![Moments::new(h); SLOTS];
                 let shared = Disjoint::new(&mut slots);
-                let mut workers = vec![(vec![T::ZERO; h], vec![T::ZERO; h]); par::workers()];
-                par::for_each(&mut workers, SLOTS, |(mean, deviation), slot| {
+                let mut workers = vec![MomentsScratch::new(h); par::workers()];
+                par::for_each(&mut workers, SLOTS, |scratch, slot| {
                     // SAFETY: one item per slot.
                     let moments = &mut unsafe { shared.part(slot, 1) }[0];
                     for range in row_chunks(share(x.len() / h, SLOTS, slot), l) {
                         let rows = counted_rows(counted, &range, l);
-                        moments.add(&x[range.start * h..][..rows * h], mean, deviation);
+                        moments.add(&x[range.start * h..][..rows * h], scratch);
                     }
                 });
                 let (stats, moments) = Moments::finish(&slots, self.eps);
@@ -170,24 +170,23 @@ impl<T: Real> BackwardCoefficients<T> {
 }
 
 /// Σ dy and Σ dy·x̂ per channel, gathered by slots.
-pub(super) struct ChannelSums<T> {
-    pub(super) sum: Vec<T>,
-    pub(super) product: Vec<T>,
+pub(super) struct ChannelSums<T: Real> {
+    pub(super) sum: SlotSums<T>,
+    pub(super) product: SlotSums<T>,
 }
 
 impl<T: Real> ChannelSums<T> {
     pub(super) fn new(h: usize) -> Self {
-        Self { sum: vec![T::ZERO; SLOTS * h], product: vec![T::ZERO; SLOTS * h] }
+        Self { sum: SlotSums::new(h), product: SlotSums::new(h) }
     }
 
     /// Adds those of all rows, for BatchNorm's statistics.
     pub(super) fn gather(&mut self, dy: &[T], x: &[T], stats: &NormStats<T>, l: usize) {
         let h = stats.mean.len();
-        let sum = Disjoint::new(&mut self.sum);
-        let product = Disjoint::new(&mut self.product);
+        let (sum, product) = (self.sum.shared(), self.product.shared());
         par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
             // SAFETY: there is one item per slot.
-            let (sum, product) = unsafe { (sum.part(slot * h, h), product.part(slot * h, h)) };
+            let (sum, product) = unsafe { (sum.slot(slot), product.slot(slot)) };
             for range in row_chunks(share(dy.len() / h, SLOTS, slot), l) {
                 let at = range.start * h..range.end * h;
                 rows::norm_sums(&dy[at.clone()], &x[at], &stats.mean, &stats.rstd, sum, product);
@@ -195,21 +194,10 @@ impl<T: Real> ChannelSums<T> {
         });
     }
 
-    /// The sums over all slots, in their order.
-    pub(super) fn finish(&self, h: usize) -> (Vec<f64>, Vec<f64>) {
-        (sum_slots(&self.sum, h), sum_slots(&self.product, h))
+    /// The sums over all slots.
+    pub(super) fn total(&self) -> (Vec<f64>, Vec<f64>) {
+        (self.sum.total(), self.product.total())
     }
-}
-
-/// Σ over the slots of `[SLOTS, n]`, in their order.
-pub(super) fn sum_slots<T: Real>(slots: &[T], n: usize) -> Vec<f64> {
-    let mut out = vec![0.0; n];
-    for slot in slots.chunks_exact(n) {
-        for (out, x) in out.iter_mut().zip(slot) {
-            *out += x.to_f64();
-        }
-    }
-    out
 }
 
 /// The forward pass of a norm, row by row.

@@ -45,7 +45,7 @@ pub fn norm_backward<T: Real>(
         Norm::Layer => layer_norm_backward(x, params.gamma, stats, dy, &mut sums),
         _ => sums.gather(dy, x, stats, l),
     }
-    let (sum, product) = sums.finish(h);
+    let (sum, product) = sums.total();
     if !matches!(params.norm, Norm::Layer) {
         let coefficients = params.backward_coefficients(stats, &sum, &product);
         let dx = Disjoint::new(dy);
@@ -73,11 +73,10 @@ fn layer_norm_backward<T: Real>(
 ) {
     let h = gamma.len();
     let dx = Disjoint::new(dy);
-    let sum = Disjoint::new(&mut sums.sum);
-    let product = Disjoint::new(&mut sums.product);
+    let (sum, product) = (sums.sum.shared(), sums.product.shared());
     par::for_each(&mut vec![(); par::workers()], SLOTS, |(), slot| {
         // SAFETY: there is one item per slot.
-        let (sum, product) = unsafe { (sum.part(slot * h, h), product.part(slot * h, h)) };
+        let (sum, product) = unsafe { (sum.slot(slot), product.slot(slot)) };
         for range in row_chunks(share(x.len() / h, SLOTS, slot), usize::MAX) {
             let at = range.start * h..range.end * h;
             // SAFETY: the shares of rows do not overlap.
