@@ -16,7 +16,7 @@ use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
 use crate::real::{Real, dispatch};
 use fft::{Fft, good_length};
-use strip::{Adjoint, Filter, Inverse, STRIP, Scratch, Spectrum, Strip};
+use strip::{Adjoint, Filter, Inverse, Scratch, Spectrum, Strip, widest};
 
 pub use direct::convolve_direct;
 
@@ -186,7 +186,7 @@ impl<T: Real> Conv<T> {
         let y = Disjoint::new(y);
         let block = m * 2 * T::LINE;
         // Wide strips suit the memory, but every worker should have one.
-        let wide = (b * tiles / scratch.len()).clamp(1, STRIP);
+        let wide = (b * tiles / scratch.len()).clamp(1, widest(m));
         let strips = tiles.div_ceil(wide);
         par::for_each(scratch, b * strips, |scratch, item| {
             let (sample, first) = (item / strips, item % strips * wide);
@@ -246,7 +246,7 @@ impl<T: Real> Conv<T> {
                 sums.fill(T::ZERO);
             }
             for sample in share(b, groups, group) {
-                for strip in Strip::cover::<T>(sample, run.clone(), STRIP, l, h) {
+                for strip in Strip::cover::<T>(sample, run.clone(), widest(m), l, h) {
                     let Strip { tile, lines, .. } = strip;
                     // SAFETY: a tile of a group belongs to one item.
                     let sum = unsafe { shared.part((group * tiles + tile) * block, lines * block) };

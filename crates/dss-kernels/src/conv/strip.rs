@@ -7,12 +7,18 @@ use crate::par::Disjoint;
 use crate::real::{CV, Real};
 use pulp::{Simd, WithSimd};
 
-/// Whole cache lines of channels that are taken together.
-pub(super) const STRIP: usize = 4;
+/// Elements of transforms that are under way together, unless two lines of channels have more.
+const ELEMENTS: usize = 1 << 15;
+
+/// Whole cache lines of channels that are taken together, at transforms of length m. Rows are best read and written in
+/// wide pieces, but what lies between must not outgrow the caches.
+pub(super) fn widest(m: usize) -> usize {
+    (ELEMENTS / m).clamp(2, 4)
+}
 
 /// Buffers of one worker.
 pub(super) struct Scratch<T: Real> {
-    /// STRIP·M elements each.
+    /// [`widest`]·M elements each.
     pub x: Lines<T>,
     pub u: Lines<T>,
     /// `[M, LINE]` each: the rows of a narrow strip, or of a kernel.
@@ -21,7 +27,7 @@ pub(super) struct Scratch<T: Real> {
 
 impl<T: Real> Scratch<T> {
     pub fn new(m: usize, tiles: usize) -> Self {
-        let elements = || Lines::new(STRIP.min(tiles) * 2 * m);
+        let elements = || Lines::new(widest(m).min(tiles) * 2 * m);
         Self { x: elements(), u: elements(), rows: [Lines::new(m), Lines::new(m)] }
     }
 }
