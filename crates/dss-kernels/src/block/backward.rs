@@ -3,14 +3,13 @@
 use super::forward::{layer_normed, mask_of};
 use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows};
 use super::share::{SLOTS, SlotSums, row_chunks};
-use super::weight::{self, Gather};
+use super::weight::{self, SlotGrad, apart};
 use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
 use crate::conv::{Du, Input};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
 use crate::product::{Layout, Product};
 use crate::real::Real;
-use std::ops::Range;
 
 /// Gradients of a block's parameters, in the shapes of [`BlockParams`].
 #[derive(Debug, Clone)]
@@ -113,14 +112,8 @@ impl<T: Real> Block<T> {
             let v = &v[at.clone()];
             let s = s.as_ref().map(|s| &s[at]);
             let dv = &mut self.v.as_mut_slice()[inside];
-            let (total, together) = (x.len() / h, self.weight_grad.rows);
-            for start in (0..total).step_by(together) {
-                let some = start..total.min(start + together);
-                let gather = self.weight_grad.gather(some.clone());
-                let scratch = &mut self.scratch[..];
-                pass.before_conv(&some, [v, dy], s, dx, dv, &mut sums, &gather, scratch);
-                self.weight_grad.add(some.len());
-            }
+            let weight_grad = self.weight_grad.slots();
+            pass.before_conv([v, dy], s, dx, dv, &mut sums, &weight_grad, &mut self.scratch);
             let dv = &self.v.as_slice()[inside];
             past.iter_mut().for_each(|past| past.extend_from_slice(dv));
             if prenorm {
@@ -147,7 +140,7 @@ impl<T: Real> Block<T> {
         Ok(BlockGrads {
             k,
             d,
-            out_weight: self.weight_grad.finish(),
+            out_weight: self.weight_grad.total(),
             out_bias: round(&sums.bias.total()[..o]),
             gamma: round(&product),
             beta: round(&sum),
@@ -191,22 +184,22 @@ struct RowPass<'a, T: Real> {
 }
 
 impl<T: Real> RowPass<'_, T> {
-    /// From dy to dv, the gradient of v, for the rows `some` of the group; a post-norm block's dx gets the gradient of s.
+    /// From dy to dv, the gradient of v, for the rows of a group; a post-norm block's dx gets the gradient of s.
     #[allow(clippy::too_many_arguments)]
     fn before_conv(
         &self,
-        some: &Range<usize>,
         [v, dy]: [&[T]; 2],
         s: Option<&[T]>,
         dx: &mut [T],
         dv: &mut [T],
         sums: &mut Sums<T>,
-        gather: &Gather<'_, T>,
+        weight_grad: &Disjoint<'_, SlotGrad<T>>,
         scratch: &mut [Scratch<T>],
     ) {
         let BlockConfig { l, h, prenorm, glu, .. } = self.config;
         let o = self.config.outputs();
         let (width, out_width) = (wide::<T>(h), wide::<T>(o));
+        let (g_width, dz_width) = (apart::<T>(h), apart::<T>(o));
         let dx = Disjoint::new(dx);
         let dv = Disjoint::new(dv);
         let bias_sums = sums.bias.shared();
@@ -215,8 +208,9 @@ impl<T: Real> RowPass<'_, T> {
             // SAFETY: there is one item per slot.
             let (bias_sum, beta_sum, gamma_sum) =
                 unsafe { (bias_sums.slot(slot), beta_sums.slot(slot), gamma_sums.slot(slot)) };
-            let share = share(some.len(), SLOTS, slot);
-            for range in row_chunks(some.start + share.start..some.start + share.end, l) {
+            // SAFETY: likewise.
+            let weight_grad = &mut unsafe { weight_grad.part(slot, 1) }[0];
+            for range in row_chunks(share(v.len() / h, SLOTS, slot), l) {
                 let at = range.start * h..range.end * h;
                 let count = range.len();
                 let all = self.first_sample * l + range.start..self.first_sample * l + range.end;
@@ -245,10 +239,8 @@ impl<T: Real> RowPass<'_, T> {
                 } else {
                     dy
                 };
-                let Scratch { g: dg, slope, z, .. } = scratch;
-                let Gather { dz_width, g_width, .. } = *gather;
-                // SAFETY: the shares of rows do not overlap.
-                let [dz, g] = unsafe { gather.put(&range) };
+                let Scratch { g, dz, dg, z, slope, .. } = scratch;
+                let (g, dz) = (&mut g[..count * g_width], &mut dz[..count * dz_width]);
                 let mask = mask_of(self.p, 0, sample, h);
                 rows::gelu_with_slope(&v[at.clone()], h, mask, g, g_width, slope);
                 let mask = mask_of(self.p, 1, sample, h);
@@ -270,6 +262,7 @@ impl<T: Real> RowPass<'_, T> {
                 let dv = unsafe { dv.part(at.start, at.len()) };
                 let dg = &dg[..count * width];
                 rows::through_gelu(dg, slope, width, dv, h);
+                weight_grad.add(dz, g, count);
             }
         });
     }

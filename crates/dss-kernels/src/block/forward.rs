@@ -3,7 +3,8 @@
 use super::moments::{BatchMoments, Moments};
 use super::norm::{Apply, Norm, NormStats, counted_rows, normalise};
 use super::share::{SLOTS, row_chunks};
-use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, weight, wide};
+use super::weight::{self, apart};
+use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, wide};
 use crate::conv::Input;
 use crate::error::{Result, check_len};
 use crate::lines::Lines;
@@ -179,7 +180,7 @@ impl<T: Real> RowPass<'_, T> {
     fn project(&self, v: &[T], sample: usize, scratch: &mut Scratch<T>) {
         let BlockConfig { h, .. } = self.config;
         let Scratch { g, z, .. } = scratch;
-        let (width, out_width) = (wide::<T>(h), wide::<T>(self.config.outputs()));
+        let (width, out_width) = (apart::<T>(h), wide::<T>(self.config.outputs()));
         let count = v.len() / h;
         let mask = mask_of(self.p, 0, sample, h);
         rows::gelu(v, h, mask, g, width);

@@ -27,9 +27,9 @@ use crate::lines::Lines;
 use crate::par;
 use crate::real::Real;
 use moments::MomentsScratch;
-use share::CHUNK;
+use share::{CHUNK, SLOTS};
 use std::sync::Arc;
-use weight::WeightGrad;
+use weight::{WeightGrad, apart};
 
 pub use backward::BlockGrads;
 pub use buffers::{Buffer, Buffers};
@@ -43,8 +43,8 @@ pub use pool::{Pool, pool_backward, pool_forward};
 /// Elements of activations that go through a block together: about what two cores hold in their caches.
 const GROUP: usize = 1 << 19;
 
-/// But at least so many rows: they all go through the whole weight.
-const GROUP_ROWS: usize = 512;
+/// But at least so many rows: each slot's go through the whole weight and its gradient.
+const GROUP_ROWS: usize = SLOTS * CHUNK;
 
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,11 +106,14 @@ impl<T: Real> std::fmt::Debug for Saved<T> {
 
 /// Buffers of one worker.
 struct Scratch<T: Real> {
-    /// `[CHUNK, H]`, rows widened to whole cache lines: g forward, its gradient backward.
+    /// `[CHUNK, H]` and `[CHUNK, O]`, rows [`apart`]: g, and the gradient of z.
     g: Lines<T>,
-    slope: Lines<T>,
-    /// `[CHUNK, O]`, likewise.
+    dz: Lines<T>,
+    /// `[CHUNK, H]` and `[CHUNK, O]`, rows widened to whole cache lines: the gradient of g, and z.
+    dg: Lines<T>,
     z: Lines<T>,
+    /// `[CHUNK, H]`
+    slope: Lines<T>,
     /// `[CHUNK, H]`
     s: Lines<T>,
     moments: MomentsScratch<T>,
@@ -172,9 +175,11 @@ impl<T: Real> Block<T> {
         let (width, out_width) = (wide::<T>(h), wide::<T>(o));
         let matrix = |rows: usize, width: usize| Lines::new(rows * width / T::LINE);
         let scratch = (0..par::workers()).map(|_| Scratch {
-            g: matrix(CHUNK, width),
-            slope: matrix(CHUNK, width),
+            g: matrix(CHUNK, apart::<T>(h)),
+            dz: matrix(CHUNK, apart::<T>(o)),
+            dg: matrix(CHUNK, width),
             z: matrix(CHUNK, out_width),
+            slope: matrix(CHUNK, width),
             s: matrix(CHUNK, width),
             moments: MomentsScratch::new(h),
         });
@@ -188,7 +193,7 @@ impl<T: Real> Block<T> {
             scratch: scratch.collect(),
             weight_t: matrix(h, out_width),
             weight: matrix(o, width),
-            weight_grad: WeightGrad::new(o, h, group * l),
+            weight_grad: WeightGrad::new(o, h),
             buffers,
         })
     }

@@ -1,15 +1,11 @@
 //! The projection's weight as the products read it, and its gradient.
 
-use super::{GROUP_ROWS, wide};
+use super::share::SLOTS;
+use super::wide;
 use crate::lines::Lines;
-use crate::par::{self, Disjoint};
-use crate::product::{Layout, Product, panel, panels};
+use crate::par::{self, Disjoint, share};
+use crate::product::{Layout, Product, panels};
 use crate::real::Real;
-use std::ops::Range;
-
-/// Elements of dz that are gathered before the product is taken, if they have enough rows: they, and those of g, stay in
-/// the cache.
-const GATHERED: usize = 1 << 17;
 
 /// Puts a weight, `[O, H]`, into panels of whole cache lines.
 pub(super) fn store<T: Real>(weight: &[T], h: usize, to: &mut [T]) {
@@ -39,113 +35,91 @@ pub(super) fn store_transposed<T: Real>(weight: &[T], h: usize, to: &mut [T]) {
     }
 }
 
-/// How far apart rows of n numbers are gathered: an odd number of cache lines (see `product.rs`).
-fn apart<T: Real>(n: usize) -> usize {
+/// How far apart the rows of n numbers are that a gradient is made of: an odd number of cache lines (see `product.rs`).
+pub(super) fn apart<T: Real>(n: usize) -> usize {
     (n.div_ceil(T::LINE) | 1) * T::LINE
 }
 
-/// dW = Σ over rows of dz ⊗ g: both are gathered, then multiplied, many rows at a time.
+/// dW = Σ over rows of dz ⊗ g, with a sum for every slot of rows: what a worker multiplies, and what it adds to, is in its
+/// own cache.
 pub(super) struct WeightGrad<T: Real> {
     o: usize,
     h: usize,
-    /// Rows that are gathered: a function of the sizes.
-    pub(super) rows: usize,
-    /// `[rows, O]` and `[rows, H]`, with rows [`apart`]; what stands between them is zero.
-    dz: Lines<T>,
-    g: Lines<T>,
+    /// Made by the first backward.
+    slots: Vec<SlotGrad<T>>,
+}
+
+/// The sum over the rows of one slot.
+#[derive(Clone)]
+pub(super) struct SlotGrad<T: Real> {
+    o: usize,
+    h: usize,
     /// `[O, H]` with rows of whole cache lines, in panels.
     sum: Lines<T>,
     empty: bool,
 }
 
 impl<T: Real> WeightGrad<T> {
-    /// For a weight `[O, H]`; at most `most` rows will be gathered.
-    pub(super) fn new(o: usize, h: usize, most: usize) -> Self {
-        let rows = (GATHERED / wide::<T>(o)).max(GROUP_ROWS).min(most);
-        let matrix = |rows: usize, width: usize| Lines::new(rows * width / T::LINE);
-        let (dz, g) = (matrix(rows, apart::<T>(o)), matrix(rows, apart::<T>(h)));
-        let sum = matrix(o, wide::<T>(h));
-        Self { o, h, rows, dz, g, sum, empty: true }
+    /// For a weight `[O, H]`.
+    pub(super) fn new(o: usize, h: usize) -> Self {
+        Self { o, h, slots: Vec::new() }
     }
 
-    /// Forgets the sum.
+    /// Forgets the sums.
     pub(super) fn clear(&mut self) {
-        self.empty = true;
+        let Self { o, h, .. } = *self;
+        self.slots.resize_with(SLOTS, || SlotGrad {
+            o,
+            h,
+            sum: Lines::new(o * wide::<T>(h) / T::LINE),
+            empty: true,
+        });
+        self.slots.iter_mut().for_each(|slot| slot.empty = true);
     }
 
-    /// Where the rows `rows`, at most as many as are gathered, are to be put.
-    pub(super) fn gather(&mut self, rows: Range<usize>) -> Gather<'_, T> {
-        assert!(rows.len() <= self.rows);
-        let (dz, g) = (Disjoint::new(&mut self.dz), Disjoint::new(&mut self.g));
-        Gather { rows, dz, dz_width: apart::<T>(self.o), g, g_width: apart::<T>(self.h) }
+    /// One for each slot, to be divided among workers.
+    pub(super) fn slots(&mut self) -> Disjoint<'_, SlotGrad<T>> {
+        Disjoint::new(&mut self.slots)
     }
 
-    /// Adds the product of the `rows` rows that were gathered.
-    pub(super) fn add(&mut self, rows: usize) {
-        let Self { o, h, ref dz, ref g, ref mut sum, empty, .. } = *self;
-        let (out_width, width) = (wide::<T>(o), wide::<T>(h));
-        let sum = Disjoint::new(sum);
-        let (down, across) = (out_width.div_ceil(panel::<T>()), width.div_ceil(panel::<T>()));
-        par::for_each(&mut vec![(); par::workers()], down * across, |(), item| {
-            let columns = |n: usize, at: usize| {
-                let start = at * panel::<T>();
-                start..n.min(start + panel::<T>())
-            };
-            let (i, j) = (columns(out_width, item / across), columns(width, item % across));
-            let outputs = o.min(i.end) - i.start;
-            // SAFETY: the items' parts do not overlap.
-            let c = unsafe { sum.part(o * j.start + i.start * j.len(), outputs * j.len()) };
+    /// The sum over all slots, in their order: `[O, H]`.
+    pub(super) fn total(&self) -> Vec<T> {
+        let Self { o, h, ref slots } = *self;
+        let mut total = vec![T::ZERO; o * h];
+        let to = Disjoint::new(&mut total);
+        par::for_each(&mut vec![(); par::workers()], SLOTS, |(), item| {
+            for row in share(o, SLOTS, item) {
+                // SAFETY: the shares do not overlap.
+                let to = unsafe { to.part(row * h, h) };
+                for slot in slots.iter().filter(|slot| !slot.empty) {
+                    for j in panels::<T>(wide::<T>(h)) {
+                        let from = &slot.sum[o * j.start + row * j.len()..][..j.len()];
+                        to[j.start..].iter_mut().zip(from).for_each(|(to, &sum)| *to += sum);
+                    }
+                }
+            }
+        });
+        total
+    }
+}
+
+impl<T: Real> SlotGrad<T> {
+    /// Adds some rows. dz: `[rows, O]`, g: `[rows, H]`, both with rows [`apart`].
+    pub(super) fn add(&mut self, dz: &[T], g: &[T], rows: usize) {
+        let Self { o, h, .. } = *self;
+        for j in panels::<T>(wide::<T>(h)) {
             Product {
-                size: [outputs, j.len(), rows],
-                a: &dz[i.start..],
+                size: [o, j.len(), rows],
+                a: dz,
                 a_strides: [1, apart::<T>(o)],
                 b: &g[j.start..],
                 b_layout: Layout::Rows(apart::<T>(h)),
-                c,
-                add: !empty,
+                c: &mut self.sum[o * j.start..o * j.end],
+                add: !self.empty,
             }
             .run();
-        });
-        self.empty = false;
-    }
-
-    /// The sum, `[O, H]`.
-    pub(super) fn finish(&self) -> Vec<T> {
-        let Self { o, h, ref sum, .. } = *self;
-        let mut out = vec![T::ZERO; o * h];
-        for j in panels::<T>(wide::<T>(h)) {
-            let columns = j.start..j.end.min(h);
-            let rows = sum[o * j.start..o * j.end].chunks_exact(j.len());
-            for (out, row) in out.chunks_exact_mut(h).zip(rows) {
-                out[columns.clone()].copy_from_slice(&row[..columns.len()]);
-            }
         }
-        out
-    }
-}
-
-/// Room for rows of dz and g.
-pub(super) struct Gather<'a, T> {
-    rows: Range<usize>,
-    dz: Disjoint<'a, T>,
-    g: Disjoint<'a, T>,
-    /// How far apart the rows are.
-    pub(super) dz_width: usize,
-    pub(super) g_width: usize,
-}
-
-impl<T: Real> Gather<'_, T> {
-    /// The rows `range` of dz and g, of which the first O and H numbers are to be written.
-    ///
-    /// # Safety
-    /// A row belongs to one worker.
-    #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn put(&self, range: &Range<usize>) -> [&mut [T]; 2] {
-        assert!(self.rows.start <= range.start && range.end <= self.rows.end);
-        [(&self.dz, self.dz_width), (&self.g, self.g_width)].map(|(to, width)| {
-            // SAFETY: the caller's promise.
-            unsafe { to.part((range.start - self.rows.start) * width, range.len() * width) }
-        })
+        self.empty = false;
     }
 }
 
@@ -158,25 +132,25 @@ mod tests {
         for (o, h, rows) in [(5, 3, 7), (70, 40, 300)] {
             let wave = |n: usize, f: f64| (0..n).map(|i| (i as f64 * f).sin()).collect::<Vec<_>>();
             let (dz, g) = (wave(rows * o, 0.7), wave(rows * h, 0.3));
-            let mut grad = WeightGrad::<f64>::new(o, h, rows);
-            for part in [0..rows / 3, rows / 3..rows] {
-                let gather = grad.gather(part.clone());
-                let widths = [gather.dz_width, gather.g_width];
-                // SAFETY: one worker.
-                let to = unsafe { gather.put(&part) };
-                for ((to, width), (from, n)) in to.into_iter().zip(widths).zip([(&dz, o), (&g, h)])
-                {
-                    let rows = from[part.start * n..part.end * n].chunks_exact(n);
-                    for (to, row) in to.chunks_exact_mut(width).zip(rows) {
-                        to[..n].copy_from_slice(row);
-                    }
+            let spread = |rows: &[f64], n: usize| -> Vec<f64> {
+                let gap = vec![0.0; apart::<f64>(n) - n];
+                rows.chunks_exact(n).flat_map(|row| [row, &gap].concat()).collect()
+            };
+            let mut grad = WeightGrad::<f64>::new(o, h);
+            for _ in 0..2 {
+                grad.clear();
+                // Two parts in one slot, one in another; the rest stay empty.
+                let cuts = [0, rows / 3, rows / 2, rows];
+                for (part, slot) in cuts.windows(2).zip([3, 3, 1]) {
+                    let dz = spread(&dz[part[0] * o..part[1] * o], o);
+                    let g = spread(&g[part[0] * h..part[1] * h], h);
+                    grad.slots[slot].add(&dz, &g, part[1] - part[0]);
                 }
-                grad.add(part.len());
-            }
-            for (at, sum) in grad.finish().into_iter().enumerate() {
-                let (i, j) = (at / h, at % h);
-                let expected: f64 = (0..rows).map(|r| dz[r * o + i] * g[r * h + j]).sum();
-                assert!((sum - expected).abs() < 1e-12);
+                for (at, sum) in grad.total().into_iter().enumerate() {
+                    let (i, j) = (at / h, at % h);
+                    let expected: f64 = (0..rows).map(|r| dz[r * o + i] * g[r * h + j]).sum();
+                    assert!((sum - expected).abs() < 1e-12);
+                }
             }
         }
     }
