@@ -14,7 +14,14 @@ pub(crate) fn workers() -> usize {
     return 1;
 }
 
+/// Blocks of items at most that workers begin with.
+#[cfg(feature = "rayon")]
+const BLOCKS: usize = 16;
+
 /// Calls `body(scratch, item)` once for every item in `0..items`; each worker owns one of the scratches.
+///
+/// A worker begins with a block of neighbouring items, the same in every loop: what it finds there it has often made
+/// itself, and has in its cache.
 pub(crate) fn for_each<S: Send>(
     scratches: &mut [S],
     items: usize,
@@ -30,7 +37,8 @@ pub(crate) fn for_each<S: Send>(
     #[cfg(feature = "rayon")]
     {
         use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-        let next = AtomicUsize::new(0);
+        let blocks = used.min(BLOCKS);
+        let next = [const { AtomicUsize::new(0) }; BLOCKS];
         let scratches = Disjoint::new(scratches);
         team::run(&|worker| {
             if worker >= used {
@@ -38,12 +46,16 @@ pub(crate) fn for_each<S: Send>(
             }
             // SAFETY: a worker has its own number.
             let scratch = &mut unsafe { scratches.part(worker, 1) }[0];
-            loop {
-                let item = next.fetch_add(1, Relaxed);
-                if item >= items {
-                    break;
+            // Its own block, then what others have left of theirs.
+            for block in (0..blocks).map(|block| (worker + block) % blocks) {
+                let own = share(items, blocks, block);
+                loop {
+                    let item = own.start + next[block].fetch_add(1, Relaxed);
+                    if item >= own.end {
+                        break;
+                    }
+                    body(scratch, item);
                 }
-                body(scratch, item);
             }
         });
     }

@@ -46,6 +46,9 @@ const GROUP: usize = 1 << 19;
 /// But at least so many rows: each slot's go through the whole weight and its gradient.
 const GROUP_ROWS: usize = SLOTS * CHUNK;
 
+/// And two samples of at most so many elements: each can stay with a worker.
+const TWO: usize = 1 << 21;
+
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockConfig {
@@ -169,7 +172,9 @@ impl<T: Real> Block<T> {
     /// As [`Block::new`], with buffers that other plans use as well.
     pub fn with_buffers(config: BlockConfig, buffers: Arc<Buffers<T>>) -> Result<Self> {
         let BlockConfig { l, h, .. } = config;
-        let group = (GROUP / l.saturating_mul(h).max(1)).max(GROUP_ROWS / l.max(1)).max(1);
+        let sample = l.saturating_mul(h).max(1);
+        let least = if sample <= TWO { 2 } else { 1 };
+        let group = (GROUP / sample).max(GROUP_ROWS / l.max(1)).max(least);
         let conv = Conv::new(group, l, h)?;
         let o = config.outputs();
         let (width, out_width) = (wide::<T>(h), wide::<T>(o));

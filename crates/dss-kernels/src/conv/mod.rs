@@ -74,8 +74,8 @@ impl<T: Real> Conv<T> {
         }
         let m = good_length(l);
         let tiles = h.div_ceil(T::LINE);
-        // Enough items to keep a few workers busy when there are few channels.
-        let groups = 8usize.div_ceil(tiles).min(b);
+        // Enough items to keep a few workers busy when there are few channels, and samples that stay with a worker.
+        let groups = 8usize.div_ceil(tiles).max(2).min(b);
         let scratch = (0..par::workers().min(tiles * b)).map(|_| Scratch::new(m, tiles)).collect();
         Ok(Self {
             b,
