@@ -50,7 +50,6 @@ pub(super) struct WeightGrad<T: Real> {
 }
 
 /// The sum over the rows of one slot.
-#[derive(Clone)]
 pub(super) struct SlotGrad<T: Real> {
     o: usize,
     h: usize,
@@ -65,7 +64,7 @@ impl<T: Real> WeightGrad<T> {
         Self { o, h, slots: Vec::new() }
     }
 
-    /// Forgets the sums.
+    /// Makes room for the sums, or forgets what is in them.
     pub(super) fn clear(&mut self) {
         let Self { o, h, .. } = *self;
         self.slots.resize_with(SLOTS, || SlotGrad {
