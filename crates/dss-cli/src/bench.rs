@@ -5,7 +5,7 @@ use std::process::{self, ExitCode};
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss::{InputKind, Io, ModelConfig, NormKind, OutputKind};
+use dss_nn::{InputKind, Io, ModelConfig, NormKind, OutputKind};
 use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_train::config::with_model;
 use dss_train::memory::peak_mb;
@@ -142,15 +142,15 @@ fn row(result: &Value) -> String {
     )
 }
 
-fn form(form: Form) -> (dss::Form, &'static str) {
+fn form(form: Form) -> (dss_nn::Form, &'static str) {
     match form {
-        Form::Fused => (dss::Form::Fused, "fused"),
-        Form::Composed => (dss::Form::Composed, "composed"),
+        Form::Fused => (dss_nn::Form::Fused, "fused"),
+        Form::Composed => (dss_nn::Form::Composed, "composed"),
     }
 }
 
 /// Milliseconds of each timed step.
-fn measure(case: &Case, model: &str, form: dss::Form, steps: usize) -> Result<Vec<f64>, Failure> {
+fn measure(case: &Case, model: &str, form: dss_nn::Form, steps: usize) -> Result<Vec<f64>, Failure> {
     let device = Device::flex().autodiff();
     let Case { h, norm, prenorm, .. } = *case;
     let config =

@@ -3,8 +3,8 @@
 use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
-use dss::checkpoint::{self, CheckpointMeta};
-use dss::{InputKind, Io, ModelConfig, OutputKind};
+use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::{InputKind, Io, ModelConfig, OutputKind};
 use dss_infer::{Input, Model, State};
 use dss_train::config::with_model;
 use dss_train::memory;

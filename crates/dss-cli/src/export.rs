@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use dss::checkpoint;
+use dss_nn::checkpoint;
 use dss_data::units;
 use dss_infer::{Model, ModelFile, Precision};
 

@@ -88,8 +88,8 @@ impl From<dss_data::Error> for Failure {
     }
 }
 
-impl From<dss::Error> for Failure {
-    fn from(error: dss::Error) -> Self {
+impl From<dss_nn::Error> for Failure {
+    fn from(error: dss_nn::Error) -> Self {
         Error::from(error).into()
     }
 }

@@ -1,7 +1,7 @@
 //! From the data's side to the model's: shapes of tasks, tensors of batches.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use dss::config::{InputKind, Io, OutputKind};
+use dss_nn::config::{InputKind, Io, OutputKind};
 use dss_data::{Batch, BatchInput, TargetKind, TaskSpec};
 
 use crate::error::{Error, Result};
@@ -51,15 +51,15 @@ pub fn check_fit(io: &Io, spec: &TaskSpec) -> Result<()> {
 }
 
 /// The sequences of a batch as a model's input, on `device`; numbers as `dtype`.
-pub fn input(batch: &Batch, device: &Device, dtype: DType) -> dss::Input {
+pub fn input(batch: &Batch, device: &Device, dtype: DType) -> dss_nn::Input {
     match &batch.input {
         BatchInput::Tokens(ids) => {
             let data = TensorData::new(ids.clone(), [batch.rows, batch.l]);
-            dss::Input::Tokens(Tensor::<2, Int>::from_data(data, device))
+            dss_nn::Input::Tokens(Tensor::<2, Int>::from_data(data, device))
         }
         BatchInput::Values { data, channels } => {
             let data = TensorData::new(data.clone(), [batch.rows, batch.l, *channels]);
-            dss::Input::Values(Tensor::<3>::from_data(data, (device, dtype)))
+            dss_nn::Input::Values(Tensor::<3>::from_data(data, (device, dtype)))
         }
     }
 }

@@ -97,7 +97,7 @@ pub enum Error {
         /// Where the first bad value stands.
         place: String,
         /// The parameter group it belongs to; `None` if only activations overflowed.
-        group: Option<dss::ParamGroup>,
+        group: Option<dss_nn::ParamGroup>,
         /// The checkpoint that is kept, and its step.
         saved: Option<(PathBuf, u64)>,
     },
@@ -166,7 +166,7 @@ pub enum Error {
     },
     /// From the model crate.
     #[error(transparent)]
-    Model(#[from] dss::Error),
+    Model(#[from] dss_nn::Error),
     /// From the data crate.
     #[error(transparent)]
     Data(#[from] dss_data::Error),
@@ -183,9 +183,9 @@ impl Error {
     }
 
     /// What the model crate says of a file that it could not write.
-    pub(crate) fn writing(error: dss::Error) -> Self {
+    pub(crate) fn writing(error: dss_nn::Error) -> Self {
         match error {
-            dss::Error::Io { path, source } => Self::Io { doing: "cannot write", path, source },
+            dss_nn::Error::Io { path, source } => Self::Io { doing: "cannot write", path, source },
             other => other.into(),
         }
     }
@@ -205,8 +205,8 @@ fn advice(source: &io::Error) -> &'static str {
 }
 
 /// What to try after a NaN, and what is left.
-fn hint(group: Option<dss::ParamGroup>, saved: &Option<(PathBuf, u64)>) -> String {
-    use dss::ParamGroup::*;
+fn hint(group: Option<dss_nn::ParamGroup>, saved: &Option<(PathBuf, u64)>) -> String {
+    use dss_nn::ParamGroup::*;
     let rate = match group {
         Some(Lambda) => "train.lr_lambda",
         Some(Delta) => "train.lr_delta (or train.delta_log_bound)",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use burn::module::Module;
 use burn::tensor::{DType, Device};
-use dss::checkpoint::{self, CheckpointMeta};
-use dss::{Mode, Model};
+use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::{Mode, Model};
 use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
 
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! How much memory the process has used at most, and how much a run will use.
 
-use dss::config::{Io, OutputKind};
-use dss::{Form, MixerKind, ModelConfig};
+use dss_nn::config::{Io, OutputKind};
+use dss_nn::{Form, MixerKind, ModelConfig};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -125,7 +125,7 @@ mod tests {
             Config::resolve("delay", None, &[], &sets).unwrap()
         };
         let io = |len| Io {
-            input: dss::InputKind::Tokens { vocab: 10 },
+            input: dss_nn::InputKind::Tokens { vocab: 10 },
             output: OutputKind::Position { outputs: 8 },
             len,
         };
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_huge_batch_of_an_evaluation_is_refused() {
         let io = Io {
-            input: dss::InputKind::Values { channels: 1 },
+            input: dss_nn::InputKind::Values { channels: 1 },
             output: OutputKind::Sequence { outputs: 10 },
             len: 1000,
         };

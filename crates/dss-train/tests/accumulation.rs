@@ -5,8 +5,8 @@ mod common;
 
 use burn::tensor::{DType, Device};
 use common::{TempDir, config, run, small_listops};
-use dss::ModelConfig;
-use dss::config::{Form, NormKind};
+use dss_nn::ModelConfig;
+use dss_nn::config::{Form, NormKind};
 use dss_data::{Loader, Padding, Task};
 use dss_train::bridge;
 

@@ -25,7 +25,7 @@ fn a_loss_that_explodes_stops_the_run() {
     assert!(text.contains(&path.display().to_string()), "{text}");
     // The state that was kept is whole and finite.
     let device = burn::tensor::Device::flex();
-    let (_, meta) = dss::checkpoint::load(path.join("model.safetensors"), &device).unwrap();
+    let (_, meta) = dss_nn::checkpoint::load(path.join("model.safetensors"), &device).unwrap();
     assert_eq!(meta.step, saved_step);
 }
 
@@ -50,21 +50,21 @@ fn a_gradient_that_overflows_stops_the_run_before_the_update() {
     run(&config, &out, false).unwrap();
 
     let path = out.join("last/model.safetensors");
-    let (model, meta) = dss::checkpoint::load(&path, &burn::tensor::Device::flex()).unwrap();
+    let (model, meta) = dss_nn::checkpoint::load(&path, &burn::tensor::Device::flex()).unwrap();
     let scaled = model.named_tensors().into_iter().map(|(name, data)| {
         let factor = if name == "head.weight" { 1e30 } else { 1.0 };
         let values: Vec<f32> = data.iter::<f32>().map(|x| x * factor).collect();
         (name, burn::tensor::TensorData::new(values, data.shape().clone()))
     });
     let model = model.clone().load_named(scaled.collect()).unwrap();
-    dss::checkpoint::save(&path, &model, &meta).unwrap();
+    dss_nn::checkpoint::save(&path, &model, &meta).unwrap();
 
     config.train.epochs = 2;
     let error = run(&config, &out, true).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::NonFinite { step: 7, .. }), "{text}");
     assert!(text.contains("but the gradient of `"), "{text}");
-    assert_eq!(dss::checkpoint::load_meta(&path).unwrap().step, 6);
+    assert_eq!(dss_nn::checkpoint::load_meta(&path).unwrap().step, 6);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::Device;
 use common::{TempDir, assert_same, config, remains, run, run_watched};
-use dss::checkpoint;
+use dss_nn::checkpoint;
 use dss_data::Encoder;
 use dss_train::evaluate::{evaluate, evaluate_checkpoint};
 use dss_train::predict::encoder;
@@ -130,7 +130,7 @@ fn streams_carry_their_past_and_resume() {
     write_text(&text);
     let mut config = small(&text, "8");
     config.train.carry = true;
-    config.model.variant = dss::Variant::Exp;
+    config.model.variant = dss_nn::Variant::Exp;
     let (whole, stopped) = (temp.join("whole"), temp.join("stopped"));
     let summary = run(&config, &whole, false).unwrap();
     assert!(summary.test.unwrap().loss < 0.9);

@@ -4,7 +4,7 @@ mod common;
 
 use burn::tensor::Device;
 use common::{TempDir, config, run};
-use dss::checkpoint;
+use dss_nn::checkpoint;
 use dss_train::evaluate::{evaluate, evaluate_checkpoint};
 use dss_train::predict::{Query, predict};
 use dss_train::{Stopped, run_dir};
@@ -137,7 +137,7 @@ fn early_stopping_counts_epochs() {
     for rate in [&mut config.train.lr_lambda, &mut config.train.lr_delta, &mut config.train.lr_w] {
         *rate = 0.0;
     }
-    config.model.norm = dss::config::NormKind::Layer;
+    config.model.norm = dss_nn::config::NormKind::Layer;
     let summary = run(&config, &temp.join("run"), false).unwrap();
     assert_eq!(summary.stopped, Stopped::Early);
     assert_eq!((summary.epochs, summary.steps), (3, 18));

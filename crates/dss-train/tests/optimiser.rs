@@ -4,7 +4,7 @@ mod common;
 
 use burn::tensor::{DType, Device};
 use common::{TempDir, small_listops};
-use dss::{Model, ParamGroup};
+use dss_nn::{Model, ParamGroup};
 use dss_data::{Batch, Loader, Padding};
 use dss_train::optimiser::{AdamW, Gradients, Rates};
 use dss_train::{Config, bridge};
@@ -64,7 +64,7 @@ fn a_state_of_another_model_is_refused() {
     let (config, model, batches) = setting();
     let mut adamw = AdamW::default();
     adamw.step(model.clone(), &gradients(&model, &batches[0], 0), 1.0, &RATES, 0.0);
-    let wider = dss::ModelConfig { h: 20, ..config.model };
+    let wider = dss_nn::ModelConfig { h: 20, ..config.model };
     let wider = wider.init(model.io(), 3, &Device::flex()).unwrap();
     let error = adamw.check(&path, &wider.parameters()).unwrap_err().to_string();
     assert!(error.contains("entries"), "{error}");

@@ -149,7 +149,7 @@ pub struct ExportArgs {
 Examples:
   dss import speech.safetensors --to checkpoint.safetensors
 
-The checkpoint has all weights in single precision, as training and the library `dss` read them.")]
+The checkpoint has all weights in single precision, as training and the library `dss-nn` read them.")]
 pub struct ImportArgs {
     /// The model file
     #[arg(value_name = "FILE")]

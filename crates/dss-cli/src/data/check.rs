@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dss::ModelConfig;
+use dss_nn::ModelConfig;
 use dss_data::TaskConfig;
 use dss_data::check::check;
 use dss_train::{Config, TrainConfig, threads};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dss::Model;
+use dss_nn::Model;
 use dss_data::lm::LmEncoder;
 use dss_train::Scores;
 use dss_train::evaluate::evaluate;

@@ -6,9 +6,9 @@ mod lm;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dss::Model;
-use dss::checkpoint::CheckpointMeta;
-use dss::config::OutputKind;
+use dss_nn::Model;
+use dss_nn::checkpoint::CheckpointMeta;
+use dss_nn::config::OutputKind;
 use dss_data::Encoder;
 use dss_train::predict::{Prediction, Query, encoder, predict};
 use dss_train::threads;
@@ -55,7 +55,7 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
     };
     let (files, batch) = (&args.files, args.batch);
     let lines = threads::with(args.threads, || -> Result<_, Failure> {
-        let (model, meta) = dss::load(&checkpoint, &device)?;
+        let (model, meta) = dss_nn::load(&checkpoint, &device)?;
         match encoder(&meta)? {
             Encoder::Lm(encoder) => lm::lines(&model, &encoder, files, batch, form),
             Encoder::Forecast(encoder) => {

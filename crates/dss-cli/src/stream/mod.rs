@@ -76,7 +76,7 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
         take(&model, &mut state, source.positions(), &mut answers)?;
     }
     if let Some(file) = &args.state {
-        dss::checkpoint::write_whole(file, &state.to_bytes(&model)?)?;
+        dss_nn::checkpoint::write_whole(file, &state.to_bytes(&model)?)?;
     }
     if matches!(end, Event::Interrupted) {
         return Ok(ExitCode::from(INTERRUPTED));

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn every_field_has_one_line() {
-        agree(&MODEL, &dss::ModelConfig::default(), "model");
+        agree(&MODEL, &dss_nn::ModelConfig::default(), "model");
         agree(&TRAIN, &crate::TrainConfig::default(), "train");
         for name in TaskConfig::NAMES {
             let docs = TaskConfig::key_docs(name).expect(name);

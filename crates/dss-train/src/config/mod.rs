@@ -29,7 +29,7 @@ mod validate;
 
 use std::path::{Path, PathBuf};
 
-use dss::ModelConfig;
+use dss_nn::ModelConfig;
 use dss_data::TaskConfig;
 use serde::{Deserialize, Serialize};
 

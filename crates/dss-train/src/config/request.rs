@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dss::ModelConfig;
+use dss_nn::ModelConfig;
 use dss_data::TaskConfig;
 use toml::Value;
 

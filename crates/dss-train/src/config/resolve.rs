@@ -35,7 +35,7 @@ impl Layers {
         };
         Self::over(&Config {
             task: TaskConfig::default_for(task).ok_or_else(unknown)?,
-            model: dss::ModelConfig::default(),
+            model: dss_nn::ModelConfig::default(),
             train: TrainConfig::default(),
         })
     }
@@ -195,7 +195,7 @@ impl Layers {
     fn check(&self, section: &str) -> std::result::Result<(), String> {
         match section {
             "task" => self.read::<TaskConfig>(section).map(drop),
-            "model" => self.read::<dss::ModelConfig>(section).map(drop),
+            "model" => self.read::<dss_nn::ModelConfig>(section).map(drop),
             _ => self.read::<TrainConfig>(section).map(drop),
         }
     }

@@ -70,8 +70,8 @@ fn a_run_goes_on_with_changes() {
 #[test]
 fn values_are_toml_and_bare_words_strings() {
     let c = resolve(&["variant=exp-no-scale", "model.norm=\"layer\"", "lr=1", "glu=true"]).unwrap();
-    assert_eq!(c.model.variant, dss::Variant::ExpNoScale);
-    assert_eq!((c.model.norm, c.train.lr, c.model.glu), (dss::NormKind::Layer, 1.0, true));
+    assert_eq!(c.model.variant, dss_nn::Variant::ExpNoScale);
+    assert_eq!((c.model.norm, c.train.lr, c.model.glu), (dss_nn::NormKind::Layer, 1.0, true));
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn wrong_values_are_named_with_what_is_allowed() {
 /// decay, patience, learning rate of Δ_log, pooling.
 #[test]
 fn paper_presets_are_the_papers_rows() {
-    use dss::NormKind::{Batch, Layer};
-    use dss::config::Pool::{Last, Mean};
+    use dss_nn::NormKind::{Batch, Layer};
+    use dss_nn::config::Pool::{Last, Mean};
     let rows = [
         ("listops", (6, 128, Batch, false, 0.0), (0.01, 50, 50, 0.01, 5, 0.02), Mean),
         ("text", (4, 128, Batch, true, 0.0), (0.01, 50, 40, 0.0, 10, 0.02), Last),
@@ -234,7 +234,7 @@ fn models_and_ablations_lie_over_any_preset() {
         for model in MODELS {
             let m = resolve(model.name, &[]).model;
             let name = match m.mixer {
-                dss::MixerKind::Dss => {
+                dss_nn::MixerKind::Dss => {
                     format!("dss-{}", serde_json::to_value(m.variant).unwrap().as_str().unwrap())
                 }
                 other => serde_json::to_value(other).unwrap().as_str().unwrap().to_owned(),
@@ -245,7 +245,7 @@ fn models_and_ablations_lie_over_any_preset() {
         let m = resolve("", &["random-init", "exp-no-scale", "tied-delta"]).model;
         assert_eq!(
             (m.lambda_init, m.variant, m.delta),
-            (dss::LambdaInit::Random, dss::Variant::ExpNoScale, dss::Delta::Tied)
+            (dss_nn::LambdaInit::Random, dss_nn::Variant::ExpNoScale, dss_nn::Delta::Tied)
         );
     }
     for overlay in MODELS.iter().chain(ABLATIONS) {
@@ -269,7 +269,7 @@ fn s4_has_the_papers_rows() {
             modelled(task, "paper", "s4", &[]).resolve().unwrap();
         let found = (m.layers, m.h, t.lr, t.batch, t.epochs, t.weight_decay, t.patience);
         assert_eq!(found, row, "{task}");
-        assert_eq!((m.mixer, m.n, t.lr_lambda, t.lr_delta), (dss::MixerKind::S4, 64, 1e-3, 1e-3));
+        assert_eq!((m.mixer, m.n, t.lr_lambda, t.lr_delta), (dss_nn::MixerKind::S4, 64, 1e-3, 1e-3));
         assert_eq!((m.delta_min, m.delta_max, t.lr_w), (0.001, 0.1, t.lr), "{task}");
         for key in ["model.mixer", "train.lr", "train.lr_w", "train.lr_delta", "train.patience"] {
             assert!(!sources.of(key).contains("DSS"), "{task} {key}: {}", sources.of(key));
@@ -313,10 +313,10 @@ fn models_and_ablations_that_do_not_go_together_are_refused() {
     assert!(error.starts_with("--set n=7: [model] n must be even"), "{error}");
     let error = refused("s4", &[], &["variant=exp"]);
     assert!(error.starts_with("--set variant=exp: [model] variant"), "{error}");
-    let model = with_model(&dss::ModelConfig::default(), "s4d").unwrap();
-    let s4d = dss::ModelConfig {
-        mixer: dss::MixerKind::S4d,
-        delta: dss::Delta::Tied,
+    let model = with_model(&dss_nn::ModelConfig::default(), "s4d").unwrap();
+    let s4d = dss_nn::ModelConfig {
+        mixer: dss_nn::MixerKind::S4d,
+        delta: dss_nn::Delta::Tied,
         ..Default::default()
     };
     assert_eq!(model, s4d);

@@ -1,7 +1,7 @@
 //! Causality by experiment: one position of the input is changed, and no earlier output may follow.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use dss::{Input, InputKind, Kernels, Mode, Model};
+use dss_nn::{Input, InputKind, Kernels, Mode, Model};
 use serde::Serialize;
 
 use crate::bridge;
@@ -121,7 +121,7 @@ fn noise(i: u64) -> u64 {
 mod tests {
     use super::*;
     use burn::tensor::FloatDType;
-    use dss::{Io, ModelConfig, OutputKind};
+    use dss_nn::{Io, ModelConfig, OutputKind};
 
     fn model(change: impl FnOnce(&mut ModelConfig), input: InputKind, len: usize) -> Model {
         let mut config = ModelConfig { layers: 2, h: 4, n: 4, ..ModelConfig::default() };
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn one_direction_is_causal_and_two_are_not() {
         for input in [TOKENS, VALUES] {
-            for norm in [dss::NormKind::Batch, dss::NormKind::Layer] {
+            for norm in [dss_nn::NormKind::Batch, dss_nn::NormKind::Layer] {
                 let found = Causality::of(&model(|c| c.norm = norm, input, 50), 50);
                 let Causality::Causal { positions, leak } = &found else { panic!("{found:?}") };
                 assert_eq!((positions.as_slice(), *leak < 1e-12), (&[12, 25, 49][..], true));

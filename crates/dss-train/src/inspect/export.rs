@@ -5,7 +5,7 @@
 //! | `layers.{i}.kernel` | `[C, H, L]` | K at the training length |
 //! | `layers.{i}.eigenvalues` | `[N, 2]` | Λ itself, (Re, Im), whatever form it is stored in |
 //! | `layers.{i}.delta` | `[H, 2]` | Δ for the real and the imaginary part of Λ |
-//! | all others | | the tensors of the checkpoint, see [`dss::named`] |
+//! | all others | | the tensors of the checkpoint, see [`dss_nn::named`] |
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

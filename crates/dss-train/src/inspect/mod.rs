@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use burn::tensor::{Device, FloatDType, TensorData};
-use dss::checkpoint::{self, CheckpointMeta};
-use dss::{MixerKind, Model, ModelConfig, Variant};
+use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::{MixerKind, Model, ModelConfig, Variant};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -120,7 +120,7 @@ impl Inspection {
         }
         let (model, meta) = checkpoint::load(path, device)?;
         Self::of(model, meta)
-            .map_err(|what| dss::Error::Checkpoint { path: path.into(), what }.into())
+            .map_err(|what| dss_nn::Error::Checkpoint { path: path.into(), what }.into())
     }
 
     /// Of a model at hand.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::f64::consts::LN_2;
 
-use dss::{Discretisation, MixerKind, ModelConfig, Variant};
+use dss_nn::{Discretisation, MixerKind, ModelConfig, Variant};
 use serde::Serialize;
 
 use super::statistics::{Spread, far_out};
@@ -142,7 +142,7 @@ impl Deltas {
 mod tests {
     use super::*;
 
-    fn config(variant: dss::Variant) -> ModelConfig {
+    fn config(variant: dss_nn::Variant) -> ModelConfig {
         ModelConfig { h: 2, n: 3, variant, ..ModelConfig::default() }
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let ln2 = 2f64.ln();
         let delta_log = vec![ln2, 7.0, 0.0, 8.0];
         let tensors = BTreeMap::from([("lambda", lambda), ("delta_log", delta_log)]);
-        let modes = Modes::of(&config(dss::Variant::Softmax), &tensors).unwrap();
+        let modes = Modes::of(&config(dss_nn::Variant::Softmax), &tensors).unwrap();
         assert_eq!(modes.lambda, [[-0.5, 3.0], [0.25, 0.0], [0.0, 1.0]]);
         assert_eq!((modes.growing(), modes.tied), (1, false));
         assert_eq!(
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn exp_variants_store_a_logarithm() {
         let tensors = BTreeMap::from([("lambda", vec![0.0, 5.0]), ("delta_log", vec![0.0, 1.0])]);
-        let modes = Modes::of(&config(dss::Variant::Exp), &tensors).unwrap();
+        let modes = Modes::of(&config(dss_nn::Variant::Exp), &tensors).unwrap();
         assert_eq!(modes.lambda, [[-1.0, 5.0]]);
         assert!(modes.tied && modes.deltas().1.is_none());
-        assert!(Modes::of(&config(dss::Variant::Exp), &BTreeMap::new()).is_err());
+        assert!(Modes::of(&config(dss_nn::Variant::Exp), &BTreeMap::new()).is_err());
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
             ("delta_log", vec![0.0, 2f64.ln()]),
         ]);
         let of = |mixer, discretisation| {
-            let config = ModelConfig { mixer, discretisation, ..config(dss::Variant::Softmax) };
+            let config = ModelConfig { mixer, discretisation, ..config(dss_nn::Variant::Softmax) };
             Modes::of(&config, &tensors).unwrap()
         };
         let modes = of(MixerKind::S4d, Discretisation::Zoh);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use burn::tensor::Device;
-use dss::{CheckpointMeta, InputKind, Io, ModelConfig, OutputKind, Variant};
+use dss_nn::{CheckpointMeta, InputKind, Io, ModelConfig, OutputKind, Variant};
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn kernels_made_by_hand_give_their_numbers() {
         h: 2,
         n: 1,
         variant: Variant::ExpNoScale,
-        delta: dss::Delta::Tied,
+        delta: dss_nn::Delta::Tied,
         ..config()
     };
     let found = inspection(config, 64, |name, values| match name {
@@ -112,10 +112,10 @@ fn pictures_are_xml_and_png_whatever_the_model() {
     let models = [
         (config(), 40),
         (ModelConfig { bidirectional: true, variant: Variant::Exp, ..config() }, 2000),
-        (ModelConfig { layers: 1, h: 1, n: 1, delta: dss::Delta::Tied, ..config() }, 1),
+        (ModelConfig { layers: 1, h: 1, n: 1, delta: dss_nn::Delta::Tied, ..config() }, 1),
         (ModelConfig { mixer: MixerKind::S4, ..config() }, 300),
         (ModelConfig { mixer: MixerKind::S4d, bidirectional: true, ..config() }, 30),
-        (ModelConfig { layers: 14, h: 2, lambda_init: dss::LambdaInit::Random, ..config() }, 9),
+        (ModelConfig { layers: 14, h: 2, lambda_init: dss_nn::LambdaInit::Random, ..config() }, 9),
     ];
     for (config, len) in models {
         let found = inspection(config, len, |_, _| ());
@@ -204,7 +204,7 @@ fn damaged_checkpoints_are_errors() {
     fs::write(&path, b"no checkpoint").unwrap();
     refused("not a safetensors file");
     let found = inspection(config(), 20, |_, _| ());
-    dss::save(&path, &found.model, &found.meta).unwrap();
+    dss_nn::save(&path, &found.model, &found.meta).unwrap();
     assert!(Inspection::load(&path, &device).is_ok());
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::tensor::Tensor;
-use dss::{Model, ParamGroup, Parameter};
+use dss_nn::{Model, ParamGroup, Parameter};
 
 use super::Gradients;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Tensor, TensorData};
-use dss::Model;
+use dss_nn::Model;
 
 /// Gradients by parameter name, each as a flat vector.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use dss::Parameter;
+use dss_nn::Parameter;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::adamw::{AdamW, Moments};

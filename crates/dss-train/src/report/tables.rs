@@ -89,14 +89,14 @@ pub(super) fn parameters(run: &Run) -> String {
     );
     let t = &run.config.train;
     let groups = [
-        (dss::ParamGroup::Lambda, "Λ", t.lr_lambda),
-        (dss::ParamGroup::Delta, "Δ_log", t.lr_delta),
-        (dss::ParamGroup::W, "W", t.lr_w),
-        (dss::ParamGroup::Other, "everything else", t.lr),
+        (dss_nn::ParamGroup::Lambda, "Λ", t.lr_lambda),
+        (dss_nn::ParamGroup::Delta, "Δ_log", t.lr_delta),
+        (dss_nn::ParamGroup::W, "W", t.lr_w),
+        (dss_nn::ParamGroup::Other, "everything else", t.lr),
     ];
     for (group, name, lr) in groups {
         let members = run.tensors.iter().filter(|t| t.trained());
-        let members = members.filter(|t| dss::ParamGroup::of(&t.name) == group);
+        let members = members.filter(|t| dss_nn::ParamGroup::of(&t.name) == group);
         let size: usize = members.map(Tensor::size).sum();
         let _ = writeln!(
             out,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use dss::checkpoint;
+use dss_nn::checkpoint;
 
 use crate::bridge;
 use crate::error::Result;

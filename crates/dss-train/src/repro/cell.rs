@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dss::checkpoint;
+use dss_nn::checkpoint;
 
 use super::models::Model;
 use crate::config::Config;

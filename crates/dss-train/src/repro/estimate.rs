@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss::{InputKind, Io, OutputKind};
+use dss_nn::{InputKind, Io, OutputKind};
 use dss_data::{Batch, BatchInput, BatchTarget};
 
 use super::paper;

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 
 /// Puts `bytes` into `path`, or leaves what was there.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    dss::checkpoint::write_whole(path, bytes).map_err(Error::writing)
+    dss_nn::checkpoint::write_whole(path, bytes).map_err(Error::writing)
 }
 
 /// Whether `name` is that of a file beside one of `files`, left by a process that died in [`write_file`].

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::tensor::{DType, TensorData};
-use dss::{Carry, Model};
+use dss_nn::{Carry, Model};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dss::checkpoint::{self, CheckpointMeta};
+use dss_nn::checkpoint::{self, CheckpointMeta};
 
 use super::carry;
 use super::events::{Event, Observer};

@@ -1,6 +1,6 @@
 //! Evaluations of a training: on the validation set as it goes, on the test set at the end.
 
-use dss::{Model, checkpoint};
+use dss_nn::{Model, checkpoint};
 
 use super::events::{Event, Observer, Split};
 use super::session::Session;

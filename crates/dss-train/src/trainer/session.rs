@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss::{Carry, Model, checkpoint};
+use dss_nn::{Carry, Model, checkpoint};
 use dss_data::{Batch, Task};
 
 use super::clock::Clock;

@@ -4,8 +4,8 @@
 //! kernels; the summed dK then goes once through the kernels' own backward pass.
 
 use burn::tensor::{DType, Tensor, TensorData};
-use dss::ops::BatchStats;
-use dss::{Carry, DropoutKey, Mode, Model};
+use dss_nn::ops::BatchStats;
+use dss_nn::{Carry, DropoutKey, Mode, Model};
 use dss_data::Batch;
 
 use crate::bridge;

@@ -1,6 +1,6 @@
 //! Finding the NaN or infinity that ends a training.
 
-use dss::ParamGroup;
+use dss_nn::ParamGroup;
 
 use super::session::Session;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Λ of all layers in the complex plane over the points it started from (§4.2).
 
-use dss::{LambdaInit, MixerKind, S4dInit};
+use dss_nn::{LambdaInit, MixerKind, S4dInit};
 use dss_kernels::init;
 
 use super::{WIDTH, layer_name, titled};

@@ -38,7 +38,7 @@ pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
     });
     let config = &inspection.meta.model;
     let skew =
-        config.mixer != dss::MixerKind::Dss || config.lambda_init == dss::LambdaInit::SkewHippo;
+        config.mixer != dss_nn::MixerKind::Dss || config.lambda_init == dss_nn::LambdaInit::SkewHippo;
     let behind = Behind {
         band: None,
         level: skew.then_some(-0.5),

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use burn::tensor::{DType, Device, Gradients, Tensor, TensorData};
-use dss::config::{Delta, Form, Variant};
+use dss_nn::config::{Delta, Form, Variant};
 use safetensors::{Dtype, SafeTensors};
 
 pub const FORMS: [Form; 2] = [Form::Composed, Form::Fused];

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{DType, FloatDType, Int, Tensor, TensorData};
 use common::{FORMS, Golden, assert_close, device, names, values};
-use dss::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
-use dss::{DropoutKey, Input, Mode, Model};
+use dss_nn::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
+use dss_nn::{DropoutKey, Input, Mode, Model};
 
 const TOLERANCE: f64 = 1e-10;
 

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use burn::tensor::{Device, FloatDType, TensorData};
-use dss::checkpoint::{self, CheckpointMeta};
-use dss::config::{
+use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::config::{
     Delta, Discretisation, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, S4dInit,
     Variant,
 };
-use dss::{Error, Model, ParamGroup};
+use dss_nn::{Error, Model, ParamGroup};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 

@@ -5,8 +5,8 @@ mod common;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use common::random::Random;
 use common::{assert_close, values};
-use dss::config::{Delta, Discretisation, LambdaInit, MixerKind, Variant};
-use dss::{Error, SequenceMixer, SsmLayerConfig};
+use dss_nn::config::{Delta, Discretisation, LambdaInit, MixerKind, Variant};
+use dss_nn::{Error, SequenceMixer, SsmLayerConfig};
 
 #[test]
 fn step_by_step_is_the_whole_sequence() {

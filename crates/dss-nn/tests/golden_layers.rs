@@ -4,8 +4,8 @@ mod common;
 
 use burn::tensor::Tensor;
 use common::{FORMS, Golden, assert_close, channels_last, grad, tensor, values};
-use dss::config::Form;
-use dss::ops::{BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode};
+use dss_nn::config::Form;
+use dss_nn::ops::{BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode};
 
 #[test]
 fn values_and_gradients() {
@@ -40,8 +40,8 @@ fn check(golden: &Golden, form: Form) {
     let taps = golden.meta("max_kernel_length").map_or(l, |x| x.parse().unwrap());
     let spec = KernelSpec { variant: golden.variant(), delta, taps, norm_len: taps };
     let k = match form {
-        Form::Fused => dss::fused::kernel(&kernel, &spec),
-        _ => dss::composed::kernel(&kernel, &spec),
+        Form::Fused => dss_nn::fused::kernel(&kernel, &spec),
+        _ => dss_nn::composed::kernel(&kernel, &spec),
     };
     let ones = || Tensor::ones([h], (&common::device(), burn::tensor::DType::F64));
     let params = BlockParams {
@@ -64,8 +64,8 @@ fn check(golden: &Golden, form: Form) {
     let u = tensor(&channels_last(golden.get("u"), h, l), [b, l, h]).require_grad();
     let x = u.clone();
     let (y, stats) = match form {
-        Form::Fused => dss::fused::block(x, &params, &spec),
-        _ => dss::composed::block(x, &params, &spec),
+        Form::Fused => dss_nn::fused::block(x, &params, &spec),
+        _ => dss_nn::composed::block(x, &params, &spec),
     };
     assert!(stats.is_none());
     let y = y - u.clone();

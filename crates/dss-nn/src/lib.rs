@@ -17,7 +17,7 @@
 //! use burn::module::Module;
 //! use burn::nn::{Linear, LinearConfig};
 //! use burn::tensor::{Device, Tensor};
-//! use dss::{SsmLayer, SsmLayerConfig, SequenceMixer};
+//! use dss_nn::{SsmLayer, SsmLayerConfig, SequenceMixer};
 //!
 //! #[derive(Module, Debug)]
 //! struct Tagger {
@@ -26,7 +26,7 @@
 //! }
 //!
 //! impl Tagger {
-//!     fn new(device: &Device) -> dss::Result<Self> {
+//!     fn new(device: &Device) -> dss_nn::Result<Self> {
 //!         let mixer = SsmLayerConfig::new(16, 32, 1000).init(device)?; // H, N, L
 //!         Ok(Self { mixer, out: LinearConfig::new(16, 2).init(device) })
 //!     }
@@ -36,7 +36,7 @@
 //!     }
 //! }
 //!
-//! # fn main() -> dss::Result<()> {
+//! # fn main() -> dss_nn::Result<()> {
 //! let device = Device::flex().autodiff();
 //! let model = Tagger::new(&device)?;
 //! let y = model.forward(Tensor::zeros([1, 1000, 16], &device));

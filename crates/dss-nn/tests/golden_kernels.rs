@@ -3,8 +3,8 @@
 mod common;
 
 use common::{FORMS, Golden, assert_close, grad, tensor, values};
-use dss::config::Form;
-use dss::ops::{KernelParams, KernelSpec};
+use dss_nn::config::Form;
+use dss_nn::ops::{KernelParams, KernelSpec};
 
 #[test]
 fn values_and_gradients() {
@@ -30,8 +30,8 @@ fn values_and_gradients() {
             };
             let spec = KernelSpec { variant: golden.variant(), delta, taps: l, norm_len: l };
             let k = match form {
-                Form::Fused => dss::fused::kernel(&params, &spec),
-                _ => dss::composed::kernel(&params, &spec),
+                Form::Fused => dss_nn::fused::kernel(&params, &spec),
+                _ => dss_nn::composed::kernel(&params, &spec),
             };
             let what = |x: &str| format!("{name} {form:?} {x}");
             assert_close(&what("K"), &values(&k), golden.get("K"), 1e-10);

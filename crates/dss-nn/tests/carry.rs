@@ -6,10 +6,10 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Gradients, Tensor};
 use common::random::Random;
 use common::{assert_close, device, values};
-use dss::config::{
+use dss_nn::config::{
     Delta, Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Variant,
 };
-use dss::{Carry, Input, Mode, Model};
+use dss_nn::{Carry, Input, Mode, Model};
 
 const WINDOW: usize = 20;
 const IO: Io = Io {

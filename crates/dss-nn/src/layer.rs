@@ -21,10 +21,10 @@ const S4_TAPS: usize = 1 << 24;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use dss::config::{MixerKind, Variant};
-/// use dss::{SequenceMixer, SsmLayerConfig};
+/// use dss_nn::config::{MixerKind, Variant};
+/// use dss_nn::{SequenceMixer, SsmLayerConfig};
 ///
-/// # fn main() -> dss::Result<()> {
+/// # fn main() -> dss_nn::Result<()> {
 /// let device = Device::flex();
 /// // H = 8 channels, N = 16 states, sequences of length up to 100.
 /// let config = SsmLayerConfig::new(8, 16, 100);

@@ -29,11 +29,11 @@ pub enum Mode {
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use dss::block::{BlockConfig, Mode};
-/// use dss::config::NormKind;
-/// use dss::layer::SsmLayerConfig;
+/// use dss_nn::block::{BlockConfig, Mode};
+/// use dss_nn::config::NormKind;
+/// use dss_nn::layer::SsmLayerConfig;
 ///
-/// # fn main() -> dss::Result<()> {
+/// # fn main() -> dss_nn::Result<()> {
 /// let device = Device::flex();
 /// let layer = SsmLayerConfig::new(8, 16, 100); // H, N, L
 /// let block = BlockConfig::new(layer).with_norm(NormKind::Layer).with_prenorm(true).init(&device)?;

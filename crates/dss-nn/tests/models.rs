@@ -8,11 +8,11 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 use common::random::Random;
 use common::{assert_close, device, values};
-use dss::config::{
+use dss_nn::config::{
     Discretisation, Form, InputKind, Io, LambdaInit, MixerKind, ModelConfig, NormKind, OutputKind,
     S4dInit, Variant,
 };
-use dss::{DropoutKey, Error, Input, Mode, Model, Ssm};
+use dss_nn::{DropoutKey, Error, Input, Mode, Model, Ssm};
 
 const MIXERS: [MixerKind; 3] = [MixerKind::Dss, MixerKind::S4, MixerKind::S4d];
 
@@ -119,7 +119,7 @@ fn dropout_is_a_function_of_its_key() {
 #[test]
 fn shared_kernels_accumulate() {
     let model = ModelConfig { norm: NormKind::Layer, ..small() }.init(&IO, 1, &device()).unwrap();
-    let loss = |seed: u64, kernels: &dss::Kernels| {
+    let loss = |seed: u64, kernels: &dss_nn::Kernels| {
         model.forward(input(seed), &[30, 20, 7], kernels, train(1)).logits.square().sum()
     };
     let own = |seed| loss(seed, &model.kernels(30));

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use common::random::Random;
 use common::{grad, values};
-use dss::config::{Delta, Discretisation, Pool, Variant};
-use dss::ops::{
+use dss_nn::config::{Delta, Discretisation, Pool, Variant};
+use dss_nn::ops::{
     BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode, S4Params, S4Spec,
     S4dParams, S4dSpec,
 };
-use dss::{composed, fused};
+use dss_nn::{composed, fused};
 
 /// The least shape has a variance of 0, where 1/√ε makes f32 rounding visible: it is for f64.
 fn shapes(dtype: DType) -> Vec<[usize; 3]> {

@@ -4,8 +4,8 @@ mod common;
 
 use burn::tensor::{Int, Tensor, TensorData};
 use common::{FORMS, assert_close, device, values};
-use dss::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
-use dss::{DropoutKey, Input, Mode, Model};
+use dss_nn::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
+use dss_nn::{DropoutKey, Input, Mode, Model};
 
 const LENGTHS: [usize; 4] = [9, 4, 1, 7];
 

@@ -6,11 +6,11 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
 use common::random::Random;
 use common::{FORMS, Golden, assert_close, channels_last, device, grad, tensor, values};
-use dss::config::{
+use dss_nn::config::{
     Discretisation, Form, InputKind, Io, MixerKind, ModelConfig, OutputKind, S4dInit,
 };
-use dss::ssm::S4Ssm;
-use dss::{Model, SequenceMixer, Ssm, SsmLayer, SsmLayerConfig};
+use dss_nn::ssm::S4Ssm;
+use dss_nn::{Model, SequenceMixer, Ssm, SsmLayer, SsmLayerConfig};
 use dss_kernels::{C64, init, s4};
 
 fn s4_of(layer: &SsmLayer) -> &S4Ssm {
@@ -60,7 +60,7 @@ fn golden_kernels() {
             check("K by the recurrence", &values(&k), "K_dense");
             let batch = golden.shape("u")[0];
             let series = |name: &str| tensor(&channels_last(golden.get(name), h, l), [batch, l, h]);
-            let y = dss::composed::conv(series("u"), k, false);
+            let y = dss_nn::composed::conv(series("u"), k, false);
             let grads = (y * series("g")).sum().backward();
             let ssm = s4_of(&layer);
             check("Λ_re", &grad(&ssm.lambda_re.val(), &grads), "grad.log_w_real");

@@ -17,10 +17,10 @@ use crate::ops::BatchStats;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use dss::config::{InputKind, Io, ModelConfig, OutputKind};
-/// use dss::{Input, Mode};
+/// use dss_nn::config::{InputKind, Io, ModelConfig, OutputKind};
+/// use dss_nn::{Input, Mode};
 ///
-/// # fn main() -> dss::Result<()> {
+/// # fn main() -> dss_nn::Result<()> {
 /// let device = Device::flex();
 /// let config = ModelConfig { layers: 2, h: 16, n: 8, ..ModelConfig::default() };
 /// let io = Io {
