@@ -1,3 +1,27 @@
 //! What a model is: its configuration, its two ends, the names and shapes of its tensors, the file it is stored in, and
 //! what turns input into numbers for it. No framework: training, inference and the browser all read models through
 //! this crate.
+//!
+//! | for | see |
+//! |-----|-----|
+//! | the settings of a model | [`ModelConfig`], and [`mixer`] for those of each mixer |
+//! | input, output and training length | [`Io`] |
+//! | names, shapes and learning-rate groups of tensors | [`tensors`] |
+//! | model files and their metadata | [`ModelFile`], [`CheckpointMeta`] |
+
+mod config;
+mod error;
+mod file;
+pub mod flat;
+mod io;
+mod meta;
+pub mod mixer;
+pub mod tensors;
+
+pub use config::{Form, Gelu, ModelConfig, NormKind, Pool, Positions, fixed_position};
+pub use error::{Error, Result};
+pub use file::{Array, ModelFile, Numbers, Precision};
+pub use io::{InputKind, Io, OutputKind};
+pub use meta::{CheckpointMeta, FORMAT};
+pub use mixer::{MixerConfig, MixerContext};
+pub use tensors::{ParamGroup, TensorSpec};

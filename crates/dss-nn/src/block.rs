@@ -1,17 +1,19 @@
-//! The block: a layer, its norm, dropout and the residual.
+//! The block: a mixer, its norm, dropout and the residual, and where wanted a feed-forward part.
 
 use std::sync::Arc;
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use dss_format::{MixerContext, ModelConfig};
 
-use crate::config::{Form, NormKind};
+use crate::dispatch;
 use crate::dropout::DropoutKey;
-use crate::error::{Error, Result};
-use crate::layer::{SsmLayer, SsmLayerConfig};
+use crate::error::Result;
+use crate::feed_forward::FeedForward;
+use crate::mixer::{BlockNorm, Init, Mixer, Pass};
 use crate::norm::Norm;
-use crate::ops::{BatchStats, BlockParams, BlockSpec};
+use crate::ops::BatchStats;
+use crate::prepared::Prepared;
 
 /// How a pass goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,105 +27,83 @@ pub enum Mode {
     },
 }
 
-/// How to make a [`Block`].
+/// x + f(norm(x)) or norm(x + f(x)), f a mixer with dropout; then, where the model has one, the same with a
+/// feed-forward part as f.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use dss_nn::block::{BlockConfig, Mode};
-/// use dss_nn::config::NormKind;
-/// use dss_nn::layer::SsmLayerConfig;
+/// use dss_nn::config::{DssConfig, ModelConfig, NormKind};
+/// use dss_nn::{Block, Mode};
 ///
 /// # fn main() -> dss_nn::Result<()> {
 /// let device = Device::flex();
-/// let layer = SsmLayerConfig::new(8, 16, 100); // H, N, L
-/// let block = BlockConfig::new(layer).with_norm(NormKind::Layer).with_prenorm(true).init(&device)?;
+/// let config = ModelConfig {
+///     h: 8,
+///     mixer: DssConfig { n: 16, ..DssConfig::default() }.into(),
+///     norm: NormKind::Layer,
+///     prenorm: true,
+///     ..ModelConfig::default()
+/// };
+/// let block = Block::new(&config, 100, 0, &device)?;
 /// let x = Tensor::zeros([2, 100, 8], &device); // [B, L, H]
-/// let k = block.mixer.kernel(100);
-/// let (y, _) = block.forward(x, k, &[100, 60], Mode::Eval, 0);
+/// let prepared = block.mixer.get().prepare(100)?;
+/// let (y, _) = block.forward(x, &prepared, &[100, 60], Mode::Eval, 0);
 /// assert_eq!(y.dims(), [2, 100, 8]);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Config, Debug)]
-pub struct BlockConfig {
-    /// The layer.
-    pub layer: SsmLayerConfig,
-    /// Which norm.
-    #[config(default = "NormKind::Batch")]
-    pub norm: NormKind,
-    /// true: x + f(norm(x)); false: norm(x + f(x)).
-    #[config(default = false)]
-    pub prenorm: bool,
-    /// The chance that a channel of a sequence is dropped, in \[0, 1).
-    #[config(default = 0.0)]
-    pub dropout: f64,
-    /// Padding stays out of BatchNorm's statistics.
-    #[config(default = false)]
-    pub mask_padding: bool,
-}
-
-/// x + f(norm(x)) or norm(x + f(x)), f a layer with dropout.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// The layer.
-    pub mixer: SsmLayer,
+    /// The mixer.
+    pub mixer: Mixer,
     /// The norm.
     pub norm: Norm,
+    /// The norm of the feed-forward part.
+    pub ff_norm: Option<Norm>,
+    /// The feed-forward part.
+    pub ff: Option<FeedForward>,
     #[module(skip)]
-    config: BlockConfig,
-}
-
-impl BlockConfig {
-    /// Every number is in its range, and the settings go together.
-    pub fn validate(&self) -> Result<()> {
-        if !(0.0..1.0).contains(&self.dropout) {
-            let p = self.dropout;
-            return Err(Error::config(format!(
-                "dropout must be at least 0 and below 1, but is {p}"
-            )));
-        }
-        if self.layer.form == Form::Fused && self.norm == NormKind::LayerScalar {
-            return Err(Error::config(
-                "norm = \"layer-scalar\" has no fused form: set form to \"auto\" or \"composed\"",
-            ));
-        }
-        self.layer.validate()
-    }
-
-    /// A new block. Its numbers depend on the layer's seed alone.
-    pub fn init(&self, device: &Device) -> Result<Block> {
-        let mut block = self.init_named("block", device)?;
-        block.mixer = block.mixer.corrected()?;
-        Ok(block)
-    }
-
-    /// A new block whose random streams bear the name of its place in a model; see [`SsmLayer::corrected`].
-    pub(crate) fn init_named(&self, name: &str, device: &Device) -> Result<Block> {
-        self.validate()?;
-        Ok(Block {
-            mixer: self.layer.init_named(&format!("{name}.mixer"), device)?,
-            norm: Norm::new(self.norm, self.layer.h, device),
-            config: self.clone(),
-        })
-    }
+    config: ModelConfig,
 }
 
 impl Block {
-    /// What this block is.
-    pub fn config(&self) -> &BlockConfig {
-        &self.config
+    /// A block of its own, for sequences of length up to `len`. Its numbers depend on the seed alone.
+    ///
+    /// # Errors
+    /// A setting that it cannot have.
+    pub fn new(config: &ModelConfig, len: usize, seed: u64, device: &Device) -> Result<Self> {
+        config.validate(len)?;
+        dispatch::check_device(config.form, device)?;
+        Self::init(config, len, &Init { seed, name: "block", device, replaced: false })
     }
 
-    /// With r times the step: see [`SsmLayer::at_step`].
+    /// The block whose place in a model `init` names.
+    pub(crate) fn init(config: &ModelConfig, len: usize, init: &Init) -> Result<Self> {
+        let Init { seed, name, device, .. } = *init;
+        let mixer = Init { name: &format!("{name}.mixer"), ..*init };
+        let norm = || Norm::new(config.norm, config.norm_eps, config.h, device);
+        let ff = || {
+            FeedForward::new(config.h, config.ff, config.gelu, seed, &format!("{name}.ff"), device)
+        };
+        Ok(Self {
+            mixer: Mixer::init(&config.mixer, MixerContext::new(config, len), &mixer)?,
+            norm: norm(),
+            ff_norm: (config.ff > 0).then(norm),
+            ff: (config.ff > 0).then(ff),
+            config: config.clone(),
+        })
+    }
+
+    /// With r times the step.
     pub(crate) fn at_step(mut self, r: f64) -> Result<Self> {
-        self.mixer = self.mixer.at_step(r)?;
-        self.config.layer = self.mixer.config().clone();
+        self.mixer = self.mixer.get().at_step(r)?;
+        self.config = self.config.at_step(r)?;
         Ok(self)
     }
 
-    /// x `[B, L, H]` -> `[B, L, H]`, and in training what a BatchNorm saw.
+    /// x `[B, L, H]` -> `[B, L, H]`, and in training what its BatchNorms saw.
     ///
-    /// `k` is the mixer's kernel at length L, `lengths` has the true length of each sequence, `index` is the block's
+    /// `prepared` is the mixer's for length L, `lengths` has the true length of each sequence, `index` is the block's
     /// place in its stack: each place has dropout masks of its own.
     ///
     /// # Panics
@@ -131,70 +111,103 @@ impl Block {
     pub fn forward(
         &self,
         x: Tensor<3>,
-        k: Tensor<3>,
+        prepared: &Prepared,
         lengths: &[usize],
         mode: Mode,
         index: usize,
-    ) -> (Tensor<3>, Option<BatchStats>) {
-        self.forward_after(None, x, k, lengths, mode, index)
+    ) -> (Tensor<3>, Vec<BatchStats>) {
+        self.forward_after(None, x, prepared, lengths, mode, index)
     }
 
-    /// As [`Self::forward`], with what came before the sequences, as they still hear it: `[B, L, H]`.
+    /// As [`Self::forward`], with what the windows before the sequences contribute: `[B, L, H]`.
     pub(crate) fn forward_after(
         &self,
         past: Option<Tensor<3>>,
         x: Tensor<3>,
-        k: Tensor<3>,
+        prepared: &Prepared,
         lengths: &[usize],
         mode: Mode,
         index: usize,
-    ) -> (Tensor<3>, Option<BatchStats>) {
-        let [batch, l, h] = x.dims();
-        let layer = &self.config.layer;
-        let padded = lengths.iter().any(|&len| len < l);
-        let lengths = |wanted: bool| (wanted && padded).then(|| Arc::from(lengths));
-        let p = self.config.dropout;
-        let (train, masks) = match mode {
-            Mode::Train { dropout } if p > 0.0 => {
-                (true, Some(dropout.masks(index, p, [batch, h], &x.device(), x.dtype())))
-            }
-            Mode::Train { .. } => (true, None),
-            Mode::Eval => (false, None),
+    ) -> (Tensor<3>, Vec<BatchStats>) {
+        let [_, l, h] = x.dims();
+        let lengths = lengths.iter().any(|&len| len < l).then(|| Arc::from(lengths));
+        let masks = self.masks(&x, h, mode, index, 0);
+        let pass = Pass { lengths, masks, past };
+        let norm = self.block_norm(&self.norm, &pass, mode);
+        let (x, seen) = match self.mixer.get().block(&x, prepared, &pass, &norm) {
+            Some(done) => done,
+            None => self.residual(x, &norm, &pass, |u| self.mixer.get().mix(u, prepared, &pass)),
         };
-        let params = BlockParams {
-            k,
-            d: self.mixer.d.val(),
-            out_weight: self.mixer.out.weight.val(),
-            out_bias: self.mixer.out.bias.val(),
-            gamma: self.norm.gamma.val(),
-            beta: self.norm.beta.val(),
-            past,
-        };
-        let spec = BlockSpec {
-            prenorm: self.config.prenorm,
-            norm: self.norm.mode(train, lengths(self.config.mask_padding)),
-            glu: layer.glu,
-            bidirectional: layer.bidirectional,
-            lengths: lengths(layer.bidirectional),
-            masks,
-        };
-        layer.form.block(x, &params, &spec)
+        let mut stats = Vec::from_iter(seen);
+        let (Some(ff), Some(ff_norm)) = (&self.ff, &self.ff_norm) else { return (x, stats) };
+        let hidden = self.masks(&x, self.config.ff, mode, index, 2).map(|[mask, _]| mask);
+        let pass = Pass { masks: self.masks(&x, h, mode, index, 4), ..pass };
+        let norm = self.block_norm(ff_norm, &pass, mode);
+        let (x, seen) = self.residual(x, &norm, &pass, |u| ff.forward(u, hidden.clone()));
+        stats.extend(seen);
+        (x, stats)
     }
 
-    /// What the layer reads of x `[B, L, H]`, cut off from its gradients.
-    pub(crate) fn layer_input(&self, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
+    /// x + f(norm(x)) or norm(x + f(x)), the second mask of the pass on f.
+    fn residual(
+        &self,
+        x: Tensor<3>,
+        norm: &BlockNorm,
+        pass: &Pass,
+        f: impl Fn(Tensor<3>) -> Tensor<3>,
+    ) -> (Tensor<3>, Option<BatchStats>) {
+        let normed = |x| {
+            let (gamma, beta) = (norm.norm.gamma.val(), norm.norm.beta.val());
+            dispatch::norm(self.config.form, x, gamma, beta, &norm.mode)
+        };
+        if norm.prenorm {
+            let (u, stats) = normed(x.clone());
+            (x + pass.dropped(f(u), 1), stats)
+        } else {
+            normed(x.clone() + pass.dropped(f(x), 1))
+        }
+    }
+
+    fn block_norm<'a>(&self, norm: &'a Norm, pass: &Pass, mode: Mode) -> BlockNorm<'a> {
+        let lengths = pass.lengths.clone().filter(|_| self.config.mask_padding);
+        let mode = norm.mode(mode != Mode::Eval, lengths);
+        BlockNorm { prenorm: self.config.prenorm, mode, norm }
+    }
+
+    /// Two dropout masks `[B, width]`, those of the places `first` and `first` + 1 of this block.
+    fn masks(
+        &self,
+        x: &Tensor<3>,
+        width: usize,
+        mode: Mode,
+        index: usize,
+        first: u64,
+    ) -> Option<[Tensor<2>; 2]> {
+        let p = self.config.dropout;
+        match mode {
+            Mode::Train { dropout } if p > 0.0 => {
+                let shape = [x.dims()[0], width];
+                Some(dropout.masks(index, first, p, shape, &x.device(), x.dtype()))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the mixer reads of x `[B, L, H]`, cut off from its gradients.
+    pub(crate) fn mixer_input(&self, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
         let x = x.clone().detach();
         if !self.config.prenorm {
             return x.inner();
         }
         let (gamma, beta) = (self.norm.gamma.val().detach(), self.norm.beta.val().detach());
         let mode = self.norm.mode(mode != Mode::Eval, None);
-        self.config.layer.form.norm(x, gamma, beta, &mode).0.inner()
+        dispatch::norm(self.config.form, x, gamma, beta, &mode).0.inner()
     }
 
-    /// The norm's running statistics moved towards `stats`.
-    pub fn update(mut self, stats: &BatchStats) -> Self {
+    /// The running statistics of its norms moved towards the next of `stats`.
+    pub(crate) fn update<'a>(mut self, stats: &mut impl Iterator<Item = &'a BatchStats>) -> Self {
         self.norm = self.norm.update(stats);
+        self.ff_norm = self.ff_norm.map(|norm| norm.update(stats));
         self
     }
 }

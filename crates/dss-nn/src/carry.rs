@@ -6,7 +6,7 @@
 //! | | |
 //! |---|---|
 //! | what is carried | Y = Σ_t e^{ζ(T−t)}·u_t + e^{ζT}·Y₀ |
-//! | what the next window hears of it | past_t = Re Σ_n c_n·Y_n·e^{ζ_n t} |
+//! | what the next window gets of it | past_t = Re Σ_n c_n·Y_n·e^{ζ_n t} |
 //!
 //! The second is a kernel with the weights W·Y, one per stream; it is differentiated in Λ, Δ and W but not in Y. The
 //! first is its transpose: the gradient of a kernel's weights when its taps have the gradients u, backwards in time.
@@ -15,16 +15,16 @@
 //! DSS-exp-no-scale can do this.
 
 use burn::tensor::{Tensor, TensorData};
+use dss_format::mixer::Variant;
 
 use crate::block::{Block, Mode};
 use crate::composed::complex::Complex;
 use crate::composed::modes;
-use crate::config::{MixerKind, ModelConfig, Variant};
+use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::layer::SsmLayer;
+use crate::mixer::{DssLayer, SequenceMixer};
 use crate::model::Model;
 use crate::ops::{KernelParams, KernelSpec};
-use crate::ssm::Ssm;
 
 /// What B streams through a [`Model`] left behind in its layers.
 #[derive(Debug, Clone)]
@@ -33,36 +33,15 @@ pub struct Carry {
     layers: Vec<Tensor<4>>,
 }
 
-impl ModelConfig {
-    /// Whether the layers of such a model can go on from window to window.
-    pub fn check_carry(&self) -> Result<()> {
-        let refuse = |what: &str| Err(Error::config(format!("a state cannot be carried: {what}")));
-        if self.mixer != MixerKind::Dss || self.variant == Variant::Softmax {
-            return refuse("set variant to \"exp\" or \"exp-no-scale\" (of mixer = \"dss\")");
-        }
-        if self.bidirectional {
-            return refuse("set bidirectional to false");
-        }
-        match self.kernel_len {
-            0 => Ok(()),
-            _ => refuse("set kernel_len to 0"),
-        }
-    }
-}
-
 impl Carry {
     /// Of `batch` streams that begin.
     ///
     /// # Errors
-    /// If [`ModelConfig::check_carry`] refuses.
+    /// If `ModelConfig::check_carry` refuses.
     pub fn new(model: &Model, batch: usize) -> Result<Self> {
         model.config().check_carry()?;
-        let ModelConfig { h, n, .. } = *model.config();
-        let zeros = |block: &Block| {
-            let d = block.mixer.d.val().inner();
-            Tensor::zeros([batch, h, n, 2], (&d.device(), d.dtype()))
-        };
-        Ok(Self { layers: model.layers.iter().map(zeros).collect() })
+        let start = |block: &Block| block.mixer.get().carried(batch);
+        Ok(Self { layers: model.layers.iter().map(start).collect::<Result<_>>()? })
     }
 
     /// The numbers of all layers.
@@ -87,44 +66,34 @@ impl Carry {
         Ok(self)
     }
 
-    /// What block `i` hears of the past `[B, L, H]` while it reads x `[B, L, H]`, which then is past too.
+    /// What block `i` gets from the windows before, `[B, L, H]`, while it reads x `[B, L, H]`, which is then part of them.
     ///
     /// # Panics
     /// If the batch is another one.
     pub(crate) fn pass(&mut self, i: usize, block: &Block, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
         let y = &mut self.layers[i];
-        let [batch, l, _] = x.dims();
-        assert_eq!(y.dims()[0], batch, "as many streams as before");
-        let past = past(&block.mixer, y, l);
-        *y = after(&block.mixer, y.clone(), block.layer_input(x, mode));
-        past
-    }
-}
-
-fn params(layer: &SsmLayer) -> KernelParams {
-    match &layer.ssm {
-        Ssm::Dss(ssm) => ssm.kernel_params(),
-        Ssm::S4(_) | Ssm::S4d(_) => unreachable!("check_carry refuses other mixers"),
+        assert_eq!(y.dims()[0], x.dims()[0], "as many streams as before");
+        block.mixer.get().carry(y, block.mixer_input(x, mode))
     }
 }
 
 /// past: `[B, L, H]`, of Y `[B, H, N, 2]`.
-fn past(layer: &SsmLayer, y: &Tensor<4>, l: usize) -> Tensor<3> {
-    let config = layer.config();
-    let KernelParams { lambda, delta_log, w } = params(layer);
+pub(crate) fn past(layer: &DssLayer, y: &Tensor<4>, l: usize) -> Tensor<3> {
+    let (config, context) = (layer.config(), layer.context());
+    let KernelParams { lambda, delta_log, w } = layer.kernel_params();
     let y = if w.device().is_autodiff() { y.clone().autodiff() } else { y.clone() };
     let w = Complex::pairs(w).mul(Complex::pairs(y));
     let params = KernelParams { lambda, delta_log, w: Tensor::cat(vec![w.re, w.im], 3) };
     let (variant, delta) = (config.variant, config.delta);
-    let spec = KernelSpec { variant, delta, taps: l, norm_len: config.norm_len() };
-    config.form.kernel(&params, &spec).swap_dims(1, 2)
+    let spec = KernelSpec { variant, delta, taps: l, norm_len: context.len };
+    dispatch::kernel(context.form, &params, &spec).swap_dims(1, 2)
 }
 
 /// Y after the inputs u `[B, L, H]`.
-fn after(layer: &SsmLayer, y: Tensor<4>, u: Tensor<3>) -> Tensor<4> {
-    let config = layer.config();
+pub(crate) fn after(layer: &DssLayer, y: Tensor<4>, u: Tensor<3>) -> Tensor<4> {
+    let (config, form) = (layer.config(), layer.context().form);
     let ([batch, l, h], n) = (u.dims(), config.n);
-    let KernelParams { lambda, delta_log, .. } = params(layer);
+    let KernelParams { lambda, delta_log, .. } = layer.kernel_params();
     let (lambda, delta_log) = (lambda.inner(), delta_log.inner());
     let variant = Variant::ExpNoScale;
 
@@ -138,7 +107,7 @@ fn after(layer: &SsmLayer, y: Tensor<4>, u: Tensor<3>) -> Tensor<4> {
         delta_log: delta_log.clone().autodiff(),
         w: w.clone(),
     };
-    let gradients = (config.form.kernel(&lifted, &spec) * taps).sum().backward();
+    let gradients = (dispatch::kernel(form, &lifted, &spec) * taps).sum().backward();
     let heard = w.grad(&gradients).expect("the weights' gradient");
     let heard = Complex::pairs(heard).conj();
 

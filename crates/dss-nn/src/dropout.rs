@@ -18,10 +18,11 @@ pub struct DropoutKey {
 }
 
 impl DropoutKey {
-    /// The masks `[B, H]` of a layer, of 0 (with chance p) and 1/(1 − p): after GELU and before the residual.
+    /// The masks of the places `first` and `first` + 1 of a layer, of 0 (with probability p) and 1/(1 − p).
     pub(crate) fn masks(
         self,
         layer: usize,
+        first: u64,
         p: f64,
         shape: [usize; 2],
         device: &Device,
@@ -30,7 +31,7 @@ impl DropoutKey {
         [0, 1].map(|slot| {
             let place = (layer as u64) << 32 | u64::from(self.micro);
             // Distinct from the streams of parameters, whose last word is 0.
-            let mut rng = keyed([self.seed, self.step, place, slot + 1]);
+            let mut rng = keyed([self.seed, self.step, place, first + slot + 1]);
             let keep = 1.0 / (1.0 - p);
             let draw = |_| if rng.random::<f64>() < p { 0.0 } else { keep };
             constant((0..shape[0] * shape[1]).map(draw).collect(), shape, device, dtype)
@@ -46,7 +47,7 @@ mod tests {
     fn masks_have_mean_one_and_streams_of_their_own() {
         let mask = |seed, step, micro, layer, slot: usize| -> Vec<f32> {
             let key = DropoutKey { seed, step, micro };
-            let masks = key.masks(layer, 0.25, [100, 200], &Device::flex(), DType::F32);
+            let masks = key.masks(layer, 0, 0.25, [100, 200], &Device::flex(), DType::F32);
             masks[slot].to_data().try_into_vec().unwrap()
         };
         let first = mask(1, 2, 3, 4, 0);

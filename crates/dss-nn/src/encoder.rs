@@ -2,8 +2,9 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
+use dss_format::{Form, InputKind};
 
-use crate::config::{Form, InputKind};
+use crate::dispatch;
 use crate::linear::{Linear, parameter};
 use crate::random::{normal, stream};
 
@@ -65,9 +66,9 @@ impl Encoder {
     /// If the input is of another kind or size than the encoder's.
     pub fn forward(&self, input: Input, form: Form) -> Tensor<3> {
         match (self, input) {
-            (Self::Tokens(table), Input::Tokens(x)) => form.embed(x, table.weight.val()),
+            (Self::Tokens(table), Input::Tokens(x)) => dispatch::embed(form, x, table.weight.val()),
             (Self::Values(linear), Input::Values(x)) => {
-                form.encode(x, linear.weight.val(), linear.bias.val())
+                dispatch::encode(form, x, linear.weight.val(), linear.bias.val())
             }
             (Self::Tokens(_), Input::Values(_)) => {
                 panic!("this model takes token ids [B, L], but got numbers")

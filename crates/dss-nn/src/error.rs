@@ -8,12 +8,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting out of its range, or two that do not go together.
-    #[error("{what}")]
-    Config {
-        /// Which, what it is and what it may be.
-        what: String,
-    },
+    /// Settings or a file that do not describe a model.
+    #[error(transparent)]
+    Format(#[from] dss_format::Error),
     /// An argument that the operation cannot take.
     #[error("{op}: {what}")]
     Invalid {
@@ -44,8 +41,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn config(what: impl Into<String>) -> Self {
-        Self::Config { what: what.into() }
+    pub(crate) fn config(key: &'static str, what: impl Into<String>) -> Self {
+        dss_format::Error::Setting { key, what: what.into() }.into()
     }
 
     pub(crate) fn invalid(op: &'static str, what: impl Into<String>) -> Self {

@@ -1,46 +1,79 @@
 //! From activations to what the model says.
 
 use burn::module::Module;
+use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
+use dss_format::{ModelConfig, OutputKind};
 
 use crate::composed::gelu;
-use crate::config::{Form, OutputKind, Pool};
+use crate::dispatch;
 use crate::linear::Linear;
 
 /// The last layer of a model.
 #[derive(Module, Debug)]
 pub enum Head {
     /// One output per sequence, from the pooled activations.
-    Sequence(Linear),
+    Sequence(Readout),
     /// One output per position.
-    Position(Linear),
-    /// One output per pair of sequences.
-    Pair(PairHead),
+    Position(Readout),
+    /// One output per pair of sequences: a GELU network on \[a, b, a − b, a·b\] of their pooled activations a and b.
+    Pair(TwoLayers),
 }
 
-/// GELU network on \[a, b, a − b, a·b\] of the pooled activations a and b of two sequences.
+/// The map to outputs.
 #[derive(Module, Debug)]
-pub struct PairHead {
-    /// `[H, 4H]`.
-    pub hidden: Linear,
+pub enum Readout {
     /// `[O, H]`.
+    Linear(Linear),
+    /// With a hidden relu layer.
+    Hidden(TwoLayers),
+}
+
+/// Two linear maps with something between them.
+#[derive(Module, Debug)]
+pub struct TwoLayers {
+    /// The first, `[F, in]`.
+    pub hidden: Linear,
+    /// The second, `[O, F]`.
     pub out: Linear,
 }
 
+impl TwoLayers {
+    fn new(inputs: usize, width: usize, outputs: usize, seed: u64, device: &Device) -> Self {
+        Self {
+            hidden: Linear::new(inputs, width, seed, "head.hidden", device),
+            out: Linear::new(width, outputs, seed, "head.out", device),
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>, between: fn(Tensor<2>) -> Tensor<2>) -> Tensor<2> {
+        self.out.forward(between(self.hidden.forward(x)))
+    }
+}
+
+impl Readout {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Linear(linear) => linear.forward(x),
+            Self::Hidden(layers) => layers.forward(x, relu),
+        }
+    }
+}
+
 impl Head {
-    /// A new head on h channels.
-    pub fn new(kind: OutputKind, h: usize, seed: u64, device: &Device) -> Self {
+    /// A new head of this kind of output.
+    pub fn new(config: &ModelConfig, kind: OutputKind, seed: u64, device: &Device) -> Self {
+        let ModelConfig { h, head_hidden, .. } = *config;
+        let readout = |outputs| match head_hidden {
+            0 => Readout::Linear(Linear::new(h, outputs, seed, "head", device)),
+            width => Readout::Hidden(TwoLayers::new(h, width, outputs, seed, device)),
+        };
         match kind {
-            OutputKind::Sequence { outputs } => {
-                Self::Sequence(Linear::new(h, outputs, seed, "head", device))
+            OutputKind::Sequence { outputs } => Self::Sequence(readout(outputs)),
+            OutputKind::Position { outputs } => Self::Position(readout(outputs)),
+            OutputKind::Pair { outputs } => {
+                Self::Pair(TwoLayers::new(4 * h, h, outputs, seed, device))
             }
-            OutputKind::Position { outputs } => {
-                Self::Position(Linear::new(h, outputs, seed, "head", device))
-            }
-            OutputKind::Pair { outputs } => Self::Pair(PairHead {
-                hidden: Linear::new(4 * h, h, seed, "head.hidden", device),
-                out: Linear::new(h, outputs, seed, "head.out", device),
-            }),
         }
     }
 
@@ -49,20 +82,21 @@ impl Head {
     ///
     /// # Panics
     /// If pairs are asked of an odd batch.
-    pub fn forward(&self, x: Tensor<3>, pool: Pool, lengths: &[usize], form: Form) -> Tensor<2> {
+    pub fn forward(&self, x: Tensor<3>, config: &ModelConfig, lengths: &[usize]) -> Tensor<2> {
+        let pooled = |x| dispatch::pool(config.form, x, config.pool, lengths);
         match self {
-            Self::Sequence(linear) => linear.forward(form.pool(x, pool, lengths)),
-            Self::Position(linear) => {
+            Self::Sequence(readout) => readout.forward(pooled(x)),
+            Self::Position(readout) => {
                 let [batch, l, h] = x.dims();
-                linear.forward(x.reshape([batch * l, h]))
+                readout.forward(x.reshape([batch * l, h]))
             }
-            Self::Pair(head) => {
-                let x = form.pool(x, pool, lengths);
+            Self::Pair(layers) => {
+                let x = pooled(x);
                 let [batch, _] = x.dims();
                 assert!(batch % 2 == 0, "pairs need an even batch, but it has {batch} sequences");
                 let (a, b) = (x.clone().narrow(0, 0, batch / 2), x.narrow(0, batch / 2, batch / 2));
                 let features = vec![a.clone(), b.clone(), a.clone() - b.clone(), a * b];
-                head.out.forward(gelu(head.hidden.forward(Tensor::cat(features, 1))))
+                layers.forward(Tensor::cat(features, 1), gelu)
             }
         }
     }

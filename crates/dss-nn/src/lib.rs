@@ -6,8 +6,8 @@
 //!
 //! | for | take |
 //! |-----|------|
-//! | a layer in a model of your own | [`SsmLayer`]: DSS, S4 or S4D; or [`Block`] with norm, dropout and residual |
-//! | a whole classifier or regressor | [`Model`], from a [`ModelConfig`] and an [`Io`] |
+//! | a layer in a model of your own | [`Mixer`]: DSS, S4 or S4D; or [`Block`] with norm, dropout and residual |
+//! | a whole classifier or regressor | [`Model`], of a [`ModelConfig`] and an [`Io`] |
 //! | reading and writing models | [`checkpoint`] |
 //! | the bare operations | [`ops`], [`composed`], [`fused`] |
 //!
@@ -17,17 +17,18 @@
 //! use burn::module::Module;
 //! use burn::nn::{Linear, LinearConfig};
 //! use burn::tensor::{Device, Tensor};
-//! use dss_nn::{SsmLayer, SsmLayerConfig, SequenceMixer};
+//! use dss_nn::{Mixer, ModelConfig};
 //!
 //! #[derive(Module, Debug)]
 //! struct Tagger {
-//!     mixer: SsmLayer,
+//!     mixer: Mixer,
 //!     out: Linear,
 //! }
 //!
 //! impl Tagger {
 //!     fn new(device: &Device) -> dss_nn::Result<Self> {
-//!         let mixer = SsmLayerConfig::new(16, 32, 1000).init(device)?; // H, N, L
+//!         let config = ModelConfig { h: 16, ..ModelConfig::default() };
+//!         let mixer = Mixer::new(&config, 1000, 0, device)?; // sequences of up to 1000, seed 0
 //!         Ok(Self { mixer, out: LinearConfig::new(16, 2).init(device) })
 //!     }
 //!
@@ -41,7 +42,7 @@
 //! let model = Tagger::new(&device)?;
 //! let y = model.forward(Tensor::zeros([1, 1000, 16], &device));
 //! let gradients = y.sum().backward();
-//! assert!(model.mixer.d.val().grad(&gradients).is_some());
+//! assert!(model.out.weight.val().grad(&gradients).is_some());
 //! # Ok(())
 //! # }
 //! ```
@@ -70,45 +71,52 @@ pub mod block;
 pub mod carry;
 pub mod checkpoint;
 pub mod composed;
-pub mod config;
+mod dispatch;
 mod dropout;
 mod encoder;
 mod error;
-mod form;
+mod feed_forward;
 pub mod fused;
 mod head;
-mod kernels;
-pub mod layer;
 mod linear;
-mod mixer;
+pub mod mixer;
 mod model;
 pub mod named;
 mod norm;
 pub mod ops;
+mod positions;
+mod prepared;
 mod random;
-pub mod ssm;
-mod state;
 
-pub use block::{Block, BlockConfig, Mode};
+pub use block::{Block, Mode};
 pub use carry::Carry;
 pub use checkpoint::{CheckpointMeta, load, save};
-pub use config::{
-    Delta, Discretisation, Form, InputKind, Io, LambdaInit, MixerKind, ModelConfig, NormKind,
-    OutputKind, Pool, S4dInit, Variant,
-};
 pub use dropout::DropoutKey;
+pub use dss_format::{
+    Form, InputKind, Io, MixerConfig, ModelConfig, NormKind, OutputKind, ParamGroup, Pool,
+};
 pub use encoder::{Embedding, Encoder, Input};
 pub use error::{Error, Result};
-pub use head::{Head, PairHead};
-pub use kernels::Kernels;
-pub use layer::{SsmLayer, SsmLayerConfig};
+pub use feed_forward::FeedForward;
+pub use head::{Head, Readout, TwoLayers};
 pub use linear::Linear;
-pub use mixer::SequenceMixer;
+pub use mixer::{Mixer, MixerState, SequenceMixer};
 pub use model::{Model, Output};
-pub use named::{ParamGroup, Parameter};
+pub use named::Parameter;
 pub use norm::{MOMENTUM, Norm};
-pub use ssm::Ssm;
-pub use state::SsmState;
+pub use prepared::{Prepared, PreparedModel};
+
+/// The settings of a model: those of `dss_format`.
+pub mod config {
+    pub use dss_format::mixer::{
+        Delta, Discretisation, DssConfig, LambdaInit, MixerSettings, S4Config, S4dConfig, S4dInit,
+        Variant,
+    };
+    pub use dss_format::{
+        Form, Gelu, InputKind, Io, MixerConfig, MixerContext, ModelConfig, NormKind, OutputKind,
+        Pool, Positions,
+    };
+}
 
 /// The examples of the workspace's README compile and run.
 #[cfg(doctest)]

@@ -2,36 +2,41 @@
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
+use dss_format::mixer::length_at_step;
+use dss_format::{Io, ModelConfig, Pool, Positions};
 
 use crate::block::{Block, Mode};
 use crate::carry::Carry;
-use crate::config::{Io, ModelConfig};
+use crate::dispatch;
 use crate::encoder::{Encoder, Input};
 use crate::error::{Error, Result};
 use crate::head::Head;
-use crate::kernels::Kernels;
+use crate::linear::parameter;
+use crate::mixer::Init;
 use crate::norm::Norm;
 use crate::ops::BatchStats;
+use crate::positions;
+use crate::prepared::PreparedModel;
 
 /// A stack of blocks between an encoder and a head.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use dss_nn::config::{InputKind, Io, ModelConfig, OutputKind};
-/// use dss_nn::{Input, Mode};
+/// use dss_nn::{Input, Mode, Model};
 ///
 /// # fn main() -> dss_nn::Result<()> {
 /// let device = Device::flex();
-/// let config = ModelConfig { layers: 2, h: 16, n: 8, ..ModelConfig::default() };
+/// let config = ModelConfig { layers: 2, h: 16, ..ModelConfig::default() };
 /// let io = Io {
 ///     input: InputKind::Values { channels: 1 },
 ///     output: OutputKind::Sequence { outputs: 10 },
 ///     len: 64,
 /// };
-/// let model = config.init(&io, 7, &device)?;
-/// let kernels = model.kernels(64);
+/// let model = Model::new(&config, &io, 7, &device)?;
+/// let prepared = model.prepare(64);
 /// let input = Input::Values(Tensor::zeros([3, 64, 1], &device));
-/// let output = model.forward(input, &[64, 50, 1], &kernels, Mode::Eval);
+/// let output = model.forward(input, &[64, 50, 1], &prepared, Mode::Eval);
 /// assert_eq!(output.logits.dims(), [3, 10]);
 /// # Ok(())
 /// # }
@@ -46,6 +51,10 @@ pub struct Model {
     pub norm: Option<Norm>,
     /// The last layer.
     pub head: Head,
+    /// The extra first position of cls pooling: `[H]`, 0 at first.
+    pub cls: Option<Param<Tensor<1>>>,
+    /// Learned positions: `[L, H]`.
+    pub positions: Option<Param<Tensor<2>>>,
     #[module(skip)]
     config: ModelConfig,
     #[module(skip)]
@@ -61,36 +70,44 @@ pub struct Output {
     pub stats: Vec<BatchStats>,
 }
 
-impl ModelConfig {
+impl Model {
     /// A new model. Its numbers depend on `seed` and the names of the parameters alone.
-    pub fn init(&self, io: &Io, seed: u64, device: &Device) -> Result<Model> {
-        let mut model = self.init_uncorrected(io, seed, device)?;
-        for block in &mut model.layers {
-            block.mixer = block.mixer.clone().corrected()?;
-        }
-        Ok(model)
+    ///
+    /// # Errors
+    /// A setting that it cannot have.
+    pub fn new(config: &ModelConfig, io: &Io, seed: u64, device: &Device) -> Result<Self> {
+        Self::init(config, io, seed, device, false)
     }
 
-    /// The same before [`crate::SsmLayer::corrected`]: for numbers that are replaced anyway.
-    pub(crate) fn init_uncorrected(&self, io: &Io, seed: u64, device: &Device) -> Result<Model> {
-        self.validate()?;
-        io.validate()?;
-        let block = self.block(io.len, seed);
-        let layers = (0..self.layers).map(|i| block.init_named(&format!("layers.{i}"), device));
-        Ok(Model {
-            encoder: Encoder::new(io.input, self.h, seed, device),
-            layers: layers.collect::<Result<_>>()?,
-            norm: self
-                .prenorm
-                .then(|| Norm::new(self.norm, self.h, device).with_gain(self.last_gain)),
-            head: Head::new(io.output, self.h, seed, device),
-            config: self.clone(),
+    /// The same; with `replaced`, for numbers that a checkpoint's replace.
+    pub(crate) fn init(
+        config: &ModelConfig,
+        io: &Io,
+        seed: u64,
+        device: &Device,
+        replaced: bool,
+    ) -> Result<Self> {
+        config.validate_for(io)?;
+        dispatch::check_device(config.form, device)?;
+        let h = config.h;
+        let block = |i: usize| {
+            let name = &format!("layers.{i}");
+            Block::init(config, io.len, &Init { seed, name, device, replaced })
+        };
+        let last_norm = || Norm::new(config.norm, config.norm_eps, h, device);
+        Ok(Self {
+            encoder: Encoder::new(io.input, h, seed, device),
+            layers: (0..config.layers).map(block).collect::<Result<_>>()?,
+            norm: config.prenorm.then(|| last_norm().with_gain(config.last_gain)),
+            head: Head::new(config, io.output, seed, device),
+            cls: (config.pool == Pool::Cls).then(|| parameter(vec![0.0; h], [h], device)),
+            positions: (config.positions == Positions::Learned)
+                .then(|| positions::learned(config.positions_for(io.len), h, seed, device)),
+            config: config.clone(),
             io: *io,
         })
     }
-}
 
-impl Model {
     /// What this model is.
     pub fn config(&self) -> &ModelConfig {
         &self.config
@@ -103,36 +120,50 @@ impl Model {
 
     /// The device of its parameters.
     pub fn device(&self) -> Device {
-        self.layers[0].mixer.d.val().device()
+        self.layers[0].norm.gamma.val().device()
     }
 
-    /// Sequences of length l are possible: see [`crate::SsmLayer::check_len`].
+    /// Sequences of length l are possible.
+    ///
+    /// # Errors
+    /// Why not, and what to do.
     pub fn check_len(&self, l: usize) -> Result<()> {
-        self.layers.iter().try_for_each(|block| block.mixer.check_len(l))
+        if self.config.positions == Positions::Learned && l > self.io.len {
+            let what = format!(
+                "this model has learned positions for sequences of length up to {}, but got {l}; shorten the sequence",
+                self.io.len
+            );
+            return Err(Error::invalid("Model", what));
+        }
+        let l = self.config.positions_for(l);
+        self.layers.iter().try_for_each(|block| block.mixer.get().check_len(l))
     }
 
-    /// The kernels of all layers for sequences of length l.
+    /// What the mixers of all layers prepare for sequences of length l.
     ///
     /// # Panics
     /// If [`Self::check_len`] refuses l.
-    pub fn kernels(&self, l: usize) -> Kernels {
-        Kernels { layers: self.layers.iter().map(|block| block.mixer.kernel(l)).collect(), l }
+    pub fn prepare(&self, l: usize) -> PreparedModel {
+        let inner = self.config.positions_for(l);
+        let prepared = self.layers.iter().map(|block| block.mixer.get().prepare(inner));
+        let layers = prepared.collect::<Result<_>>().unwrap_or_else(|error| panic!("{error}"));
+        PreparedModel { layers, l: inner }
     }
 
     /// One pass over a batch. `lengths`: the true length of each sequence; what stands beyond never changes a result
     /// (except, in training and without `mask_padding`, through the statistics of BatchNorm).
     ///
     /// # Panics
-    /// If the input is not of the model's kind, `kernels` are for another length, or there is not one length per
+    /// If the input is not of the model's kind, `prepared` is for another length, or there is not one length per
     /// sequence, each from 1 to L.
     pub fn forward(
         &self,
         input: Input,
         lengths: &[usize],
-        kernels: &Kernels,
+        prepared: &PreparedModel,
         mode: Mode,
     ) -> Output {
-        self.answer(lengths, self.hidden(input, lengths, kernels, mode))
+        self.answer(lengths, self.hidden(input, lengths, prepared, mode))
     }
 
     /// One pass over the next windows of B streams: `carry` has what their layers heard before, and then also this.
@@ -143,19 +174,18 @@ impl Model {
     pub fn forward_carried(
         &self,
         input: Input,
-        kernels: &Kernels,
+        prepared: &PreparedModel,
         mode: Mode,
         carry: &mut Carry,
     ) -> Output {
         let [batch, l] = input.dims();
         let lengths = vec![l; batch];
-        let hidden = self.hidden_after(Some(carry), input, &lengths, kernels, mode);
+        let hidden = self.hidden_after(Some(carry), input, &lengths, prepared, mode);
         self.answer(&lengths, hidden)
     }
 
     fn answer(&self, lengths: &[usize], (hidden, stats): (Tensor<3>, Vec<BatchStats>)) -> Output {
-        let logits = self.head.forward(hidden, self.config.pool, lengths, self.config.form);
-        Output { logits, stats }
+        Output { logits: self.head.forward(hidden, &self.config, lengths), stats }
     }
 
     /// The activations `[B, L, H]` before the head, and what the BatchNorms saw.
@@ -166,10 +196,10 @@ impl Model {
         &self,
         input: Input,
         lengths: &[usize],
-        kernels: &Kernels,
+        prepared: &PreparedModel,
         mode: Mode,
     ) -> (Tensor<3>, Vec<BatchStats>) {
-        self.hidden_after(None, input, lengths, kernels, mode)
+        self.hidden_after(None, input, lengths, prepared, mode)
     }
 
     fn hidden_after(
@@ -177,29 +207,44 @@ impl Model {
         mut carry: Option<&mut Carry>,
         input: Input,
         lengths: &[usize],
-        kernels: &Kernels,
+        prepared: &PreparedModel,
         mode: Mode,
     ) -> (Tensor<3>, Vec<BatchStats>) {
         let [batch, l] = input.dims();
-        assert_eq!(kernels.l, l, "the kernels are for another length than the input");
+        let (dtype, form) = (self.layers[0].norm.gamma.val().dtype(), self.config.form);
         assert_eq!(lengths.len(), batch, "there must be one length per sequence");
         assert!(
             lengths.iter().all(|len| (1..=l).contains(len)),
             "lengths must be from 1 to L = {l}, but are {lengths:?}"
         );
-        let mut x = self.encoder.forward(input, self.config.form);
+        let mut x = self.encoder.forward(input, form);
+        let mut lengths = std::borrow::Cow::from(lengths);
+        if let Some(cls) = &self.cls {
+            x = positions::prepend(cls.val(), x);
+            lengths.to_mut().iter_mut().for_each(|len| *len += 1);
+        }
+        let [_, l, h] = x.dims();
+        assert_eq!(prepared.l, l, "this was prepared for another length than the input's");
+        x = match (&self.positions, self.config.positions) {
+            (Some(table), _) => x + table.val().narrow(0, 0, l).unsqueeze(),
+            (None, Positions::Fixed) => {
+                let device = x.device();
+                x + positions::fixed(l, h, &device, dtype)
+            }
+            _ => x,
+        };
         let mut stats = Vec::new();
-        for (i, (block, k)) in self.layers.iter().zip(&kernels.layers).enumerate() {
+        for (i, (block, prepared)) in self.layers.iter().zip(&prepared.layers).enumerate() {
             let past = carry.as_mut().map(|carry| carry.pass(i, block, &x, mode));
-            let (y, seen) = block.forward_after(past, x, k.clone(), lengths, mode, i);
+            let (y, seen) = block.forward_after(past, x, prepared, &lengths, mode, i);
             x = y;
             stats.extend(seen);
         }
         if let Some(norm) = &self.norm {
             let padded = self.config.mask_padding && lengths.iter().any(|&len| len < l);
-            let lengths = padded.then(|| lengths.into());
+            let lengths = padded.then(|| (&*lengths).into());
             let mode = norm.mode(mode != Mode::Eval, lengths);
-            let (y, seen) = self.config.form.norm(x, norm.gamma.val(), norm.beta.val(), &mode);
+            let (y, seen) = dispatch::norm(form, x, norm.gamma.val(), norm.beta.val(), &mode);
             x = y;
             stats.extend(seen);
         }
@@ -214,11 +259,10 @@ impl Model {
         if stats.is_empty() {
             return self;
         }
-        let norms = self.layers.len() + usize::from(self.norm.is_some());
-        assert_eq!(stats.len(), norms, "there must be statistics for each BatchNorm");
-        self.layers =
-            self.layers.into_iter().zip(stats).map(|(block, seen)| block.update(seen)).collect();
-        self.norm = self.norm.map(|norm| norm.update(&stats[norms - 1]));
+        let mut stats = stats.iter();
+        self.layers = self.layers.into_iter().map(|block| block.update(&mut stats)).collect();
+        self.norm = self.norm.map(|norm| norm.update(&mut stats));
+        assert!(stats.next().is_none(), "there must be one statistic for each BatchNorm");
         self
     }
 
@@ -226,16 +270,12 @@ impl Model {
     /// r = 2, each step covers twice the time and sequences have half the length.
     ///
     /// # Errors
-    /// If r is not from 0.001 to 1000, or a layer cannot be made anew (S4 with a Δ that is too small for its length).
+    /// If r is not from 0.001 to 1000, or a mixer cannot follow (S4 with a Δ that is too small for its length).
     pub fn at_rate(mut self, r: f64) -> Result<Self> {
-        if !(1e-3..=1e3).contains(&r) {
-            let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
-            return Err(Error::invalid("at_rate", what));
-        }
+        self.config = self.config.at_step(r)?;
         self.layers =
             self.layers.into_iter().map(|block| block.at_step(r)).collect::<Result<_>>()?;
-        let layer = self.layers[0].mixer.config();
-        (self.io.len, self.config.kernel_len) = (layer.len, layer.kernel_len);
+        self.io.len = length_at_step(self.io.len, r);
         Ok(self)
     }
 

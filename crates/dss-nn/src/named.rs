@@ -1,53 +1,14 @@
-//! A model's numbers by name: for checkpoints, parameter groups and inspection.
-//!
-//! | name | shape |
-//! |------|-------|
-//! | `encoder.weight` | `[V, H]` of tokens, `[H, channels]` of numbers (then also `encoder.bias` `[H]`) |
-//! | `layers.{i}.mixer.lambda`, `.delta_log`, `.w` | `[N, 2]`, `[H]` or `[H, 2]`, `[C, H, N, 2]`, of DSS |
-//! | `layers.{i}.mixer.lambda_re`, `.lambda_im`, `.c`, `.delta_log` | `[N/2]`, `[N/2]`, `[C, H, N/2, 2]`, `[H]`, of S4 and S4D |
-//! | `layers.{i}.mixer.p`, `.b` | `[N/2, 2]` each, of S4 |
-//! | `layers.{i}.mixer.d` | `[H]` |
-//! | `layers.{i}.mixer.out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` |
-//! | `layers.{i}.norm.gamma`, `.beta` | `[H]` each (`[1]` for layer-scalar) |
-//! | `layers.{i}.norm.running_mean`, `.running_var` | `[H]` each, BatchNorm only |
-//! | `norm.*` | the last norm of a pre-norm stack |
-//! | `head.weight`, `.bias` | `[O, H]`, `[O]`; of pairs `head.hidden.*` `[H, 4H]` and `head.out.*` `[O, H]` |
-//!
-//! Weight matrices are `[out, in]` as in PyTorch. For the exp variants `lambda[:, 0]`, and for S4 and S4D
-//! `lambda_re`, is log(−Re λ). `c` of S4 is C̃ = C·(I − Ā^L), L the training length or `kernel_len`.
+//! A model's numbers by name: for checkpoints, parameter groups and inspection. Names, shapes and groups are those that
+//! `dss_format::tensors` declares; a parameter that is not declared there is a mistake in the program and panics.
 
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Shape, Tensor, TensorData};
+use dss_format::{ParamGroup, TensorSpec};
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-
-/// Parameters that have a learning rate in common (§4: those of the state space have their own and no weight decay).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ParamGroup {
-    /// Λ; P and B of S4.
-    Lambda,
-    /// Δ_log.
-    Delta,
-    /// W; C of S4 and S4D.
-    W,
-    /// Everything else.
-    Other,
-}
-
-impl ParamGroup {
-    /// The group of the parameter with this name.
-    pub fn of(name: &str) -> Self {
-        match name.rsplit('.').next() {
-            Some("lambda" | "lambda_re" | "lambda_im" | "p" | "b") => Self::Lambda,
-            Some("delta_log") => Self::Delta,
-            Some("w" | "c") => Self::W,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// One of a model's tensors.
 #[derive(Debug, Clone)]
@@ -66,21 +27,31 @@ pub struct Parameter {
 
 impl Model {
     /// All tensors in a fixed order, without their numbers.
+    ///
+    /// # Panics
+    /// If a module has a parameter that the format does not declare.
     pub fn parameters(&self) -> Vec<Parameter> {
-        self.collect(|name, param| {
-            let trained = !name.ends_with("running_mean") && !name.ends_with("running_var");
-            let group = ParamGroup::of(&name);
-            Parameter { id: param.id(), shape: param.shape(&name), group, trained, name }
-        })
+        let declared = self.config().tensors(self.io()).into_iter();
+        let mut declared: BTreeMap<_, _> =
+            declared.map(|tensor| (tensor.name.clone(), tensor)).collect();
+        let found = self.collect(|name, param| (name, param.id(), param.elements()));
+        let parameters = found.into_iter().map(|(name, id, elements)| {
+            let spec = declared.remove(&name).filter(|spec| spec.elements() == Some(elements));
+            let TensorSpec { name, shape, group, trained } = spec.unwrap_or_else(|| {
+                panic!("the parameter {name} with {elements} numbers is not declared in dss-format")
+            });
+            Parameter { name, id, group, shape, trained }
+        });
+        let parameters = parameters.collect();
+        assert!(declared.is_empty(), "declared, but not a parameter: {:?}", declared.keys());
+        parameters
     }
 
     /// All tensors in a fixed order.
     pub fn named_tensors(&self) -> Vec<(String, TensorData)> {
-        self.collect(|name, param| {
-            let shape = param.shape(&name);
-            let data = reshaped(param.data(), shape);
-            (name, data)
-        })
+        let data = self.collect(|_, param| param.data());
+        let parameters = self.parameters().into_iter().zip(data);
+        parameters.map(|(p, data)| (p.name, reshaped(data, p.shape))).collect()
     }
 
     /// This model with the numbers of `tensors`, in its own float type. Exactly the names of
@@ -125,7 +96,7 @@ impl Model {
 /// A parameter of any rank.
 trait AnyParam {
     fn id(&self) -> ParamId;
-    fn shape(&self, name: &str) -> Vec<usize>;
+    fn elements(&self) -> usize;
     fn data(&self) -> TensorData;
 }
 
@@ -134,13 +105,8 @@ impl<const D: usize> AnyParam for Param<Tensor<D>> {
         self.id
     }
 
-    /// A tied Δ_log `[H, 1]` is `[H]` to the world.
-    fn shape(&self, name: &str) -> Vec<usize> {
-        let mut shape = self.val().dims().to_vec();
-        if ParamGroup::of(name) == ParamGroup::Delta && D == 2 && shape[1] == 1 {
-            shape.pop();
-        }
-        shape
+    fn elements(&self) -> usize {
+        self.val().dims().iter().product()
     }
 
     fn data(&self) -> TensorData {
@@ -154,26 +120,21 @@ fn reshaped(data: TensorData, shape: impl Into<Shape>) -> TensorData {
     TensorData::from_bytes(bytes, shape, dtype)
 }
 
-/// Where a walk through the modules stands. The variants of enums are no part of a name, nor is the field of a layer
-/// that holds its state space.
+/// The path of a walk through the modules. The variants of enums are not part of a name.
 #[derive(Default)]
 struct Path(Vec<String>);
 
 impl Path {
     fn enter(&mut self, name: &str, container: &str) {
-        if Self::named(name, container) {
+        if !container.starts_with("Enum:") {
             self.0.push(name.to_string());
         }
     }
 
-    fn exit(&mut self, name: &str, container: &str) {
-        if Self::named(name, container) {
+    fn exit(&mut self, container: &str) {
+        if !container.starts_with("Enum:") {
             self.0.pop();
         }
-    }
-
-    fn named(name: &str, container: &str) -> bool {
-        !container.starts_with("Enum:") && (container, name) != ("Struct:SsmLayer", "ssm")
     }
 
     fn name(&self) -> String {
@@ -192,8 +153,8 @@ impl<T, F: Fn(String, &dyn AnyParam) -> T> ModuleVisitor for Collect<F, T> {
         self.path.enter(name, container);
     }
 
-    fn exit_module(&mut self, name: &str, container: &str) {
-        self.path.exit(name, container);
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -211,8 +172,8 @@ impl ModuleMapper for Load {
         self.path.enter(name, container);
     }
 
-    fn exit_module(&mut self, name: &str, container: &str) {
-        self.path.exit(name, container);
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {

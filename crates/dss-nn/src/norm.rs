@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor};
+use dss_format::NormKind;
 
-use crate::config::NormKind;
 use crate::linear::parameter;
-use crate::ops::{BatchStats, NORM_EPS, NormMode};
+use crate::ops::{BatchStats, NormMode};
 
 /// The part of a new batch in the running statistics.
 pub const MOMENTUM: f64 = 0.1;
@@ -25,11 +25,13 @@ pub struct Norm {
     pub running_var: Option<Param<Tensor<1>>>,
     #[module(skip)]
     kind: NormKind,
+    #[module(skip)]
+    eps: f64,
 }
 
 impl Norm {
-    /// A new norm of h channels.
-    pub fn new(kind: NormKind, h: usize, device: &Device) -> Self {
+    /// A new norm of h channels with this ε.
+    pub fn new(kind: NormKind, eps: f64, h: usize, device: &Device) -> Self {
         let size = if kind == NormKind::LayerScalar { 1 } else { h };
         let statistic = |value: f64| {
             let tensor = Tensor::full([h], value, device);
@@ -41,6 +43,7 @@ impl Norm {
             running_mean: statistic(0.0),
             running_var: statistic(1.0),
             kind,
+            eps,
         }
     }
 
@@ -57,7 +60,7 @@ impl Norm {
 
     /// How it works in this pass; `lengths`: the positions that count in a training batch's statistics.
     pub fn mode(&self, train: bool, lengths: Option<Arc<[usize]>>) -> NormMode {
-        let eps = NORM_EPS;
+        let eps = self.eps;
         match (self.kind, &self.running_mean, &self.running_var) {
             (NormKind::LayerScalar, ..) => NormMode::LayerScalar,
             (NormKind::Batch, Some(mean), Some(var)) if !train => {
@@ -68,8 +71,15 @@ impl Norm {
         }
     }
 
-    /// running ← 0.9·running + 0.1·batch.
-    pub fn update(mut self, stats: &BatchStats) -> Self {
+    /// running ← 0.9·running + 0.1·batch with the next of `stats`; nothing but for BatchNorm.
+    ///
+    /// # Panics
+    /// If there is no next one.
+    pub(crate) fn update<'a>(mut self, stats: &mut impl Iterator<Item = &'a BatchStats>) -> Self {
+        if self.kind != NormKind::Batch {
+            return self;
+        }
+        let stats = stats.next().expect("statistics for each BatchNorm");
         let blend = |old: Param<Tensor<1>>, new: &Tensor<1>| {
             let new = new.clone().inner() * MOMENTUM;
             old.map(|old| {

@@ -15,13 +15,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-
-use crate::config::{Delta, Discretisation, Variant};
-
-pub use crate::config::Pool;
-
-/// ε of LayerNorm and BatchNorm.
-pub const NORM_EPS: f64 = 1e-5;
+use dss_format::mixer::{Delta, Discretisation, Variant};
 
 /// The parameters of a DSS layer's kernels.
 #[derive(Debug, Clone)]

@@ -19,8 +19,8 @@ use dss_kernels::kernel::{DELTA_LOG_LIMIT, EPSILON};
 
 use super::complex::Complex;
 use super::{constant, work_dtype};
-use crate::config::Variant;
 use crate::ops::{KernelParams, KernelSpec};
+use dss_format::mixer::Variant;
 
 /// K: `[C, H, taps]`.
 ///

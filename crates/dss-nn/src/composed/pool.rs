@@ -1,11 +1,11 @@
 //! One vector per sequence: `[B, L, H]` -> `[B, H]`.
 
 use burn::tensor::{Int, Tensor, TensorData};
+use dss_format::Pool;
 
 use super::constant;
-use crate::ops::Pool;
 
-/// The mean over the first lengths\[b\] positions of sequence b, or its position lengths\[b\] − 1.
+/// The mean over the first lengths\[b\] positions of sequence b, its position lengths\[b\] − 1, or its first one.
 ///
 /// # Panics
 /// If there is not one length per sequence, each from 1 to L.
@@ -27,5 +27,6 @@ pub fn pool(x: Tensor<3>, pool: Pool, lengths: &[usize]) -> Tensor<2> {
             let rows = Tensor::<1, Int>::from_data(rows, &x.device());
             x.reshape([batch * l, h]).select(0, rows)
         }
+        Pool::Cls => x.narrow(1, 0, 1).squeeze_dim(1),
     }
 }

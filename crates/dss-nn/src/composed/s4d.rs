@@ -11,8 +11,8 @@ use dss_kernels::kernel::DELTA_LOG_LIMIT;
 use super::complex::Complex;
 use super::kernel::{Modes, exponential_sums};
 use super::work_dtype;
-use crate::config::Discretisation;
 use crate::ops::{S4dParams, S4dSpec};
+use dss_format::mixer::Discretisation;
 
 /// Least |1 + Δλ/2|²: 0 has no logarithm.
 const SMALL: f64 = 1e-40;

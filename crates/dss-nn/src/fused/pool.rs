@@ -3,24 +3,25 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
+use dss_format::Pool;
 use dss_kernels::block::{self as kernels, pool_backward, pool_forward};
 use std::sync::Arc;
 
 use super::op::{Kept, Operation, call};
 use super::slices::{Float, pooled_tensor, slice, tensor};
-use crate::ops::Pool;
 
-/// The mean over the first lengths\[b\] positions of sequence b, or its position lengths\[b\] − 1.
+/// The mean over the first lengths\[b\] positions of sequence b, its position lengths\[b\] − 1, or its first one.
 ///
 /// # Panics
 /// If there is not one length per sequence, each from 1 to L.
 pub fn pool(x: Tensor<3>, pool: Pool, lengths: &[usize]) -> Tensor<2> {
-    let pool = match pool {
-        Pool::Mean => kernels::Pool::Mean,
-        Pool::Last => kernels::Pool::Last,
+    let (pool, lengths) = match pool {
+        Pool::Mean => (kernels::Pool::Mean, lengths.into()),
+        Pool::Last => (kernels::Pool::Last, lengths.into()),
+        Pool::Cls => (kernels::Pool::Last, vec![1; lengths.len()].into()),
     };
     let [_, l, _] = x.dims();
-    call(PoolOp { pool, l, lengths: lengths.into() }, vec![(&x).into()], &x.device())
+    call(PoolOp { pool, l, lengths }, vec![(&x).into()], &x.device())
 }
 
 #[derive(Debug)]

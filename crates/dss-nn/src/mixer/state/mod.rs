@@ -1,4 +1,4 @@
-//! A layer's kernels as a recurrence (§3.4): one position at a time, in constant time and memory.
+//! Mixers one position at a time (§3.4).
 
 mod modes;
 mod s4;
@@ -12,18 +12,18 @@ use crate::error::{Error, Result};
 pub(crate) use modes::ModesState;
 pub(crate) use s4::S4State;
 
-/// Where B streams through an [`SsmLayer`](crate::SsmLayer) stand.
+/// All that B streams through a mixer remember.
 #[derive(Debug, Clone)]
-pub struct SsmState {
+pub struct MixerState {
     streams: Box<dyn Recurrent>,
     /// \[B, H\].
     shape: [usize; 2],
     position: usize,
 }
 
-/// The state of one kind of layer.
+/// The state of one kind of mixer.
 pub(crate) trait Recurrent: Debug + Send + Sync {
-    /// K * u at position k, the next one: u `[B, H]` -> `[B, H]`. Nothing changes if there is an error.
+    /// The map at position k, the next one: u `[B, H]` -> `[B, H]`. Nothing changes if there is an error.
     fn step(&mut self, k: usize, u: Tensor<2>) -> Result<Tensor<2>>;
 
     fn boxed_clone(&self) -> Box<dyn Recurrent>;
@@ -35,7 +35,7 @@ impl Clone for Box<dyn Recurrent> {
     }
 }
 
-impl SsmState {
+impl MixerState {
     pub(crate) fn new(streams: Box<dyn Recurrent>, shape: [usize; 2]) -> Self {
         Self { streams, shape, position: 0 }
     }
@@ -45,12 +45,12 @@ impl SsmState {
         self.position
     }
 
-    /// K * u at the next position: u `[B, H]` -> `[B, H]`.
+    /// The map at the next position: u `[B, H]` -> `[B, H]`.
     pub(crate) fn step(&mut self, u: Tensor<2>) -> Result<Tensor<2>> {
         if u.dims() != self.shape {
             let [batch, h] = self.shape;
             let what = format!("u must be [B, H] = [{batch}, {h}], but is {:?}", u.dims());
-            return Err(Error::invalid("SsmLayer::step", what));
+            return Err(Error::invalid("SequenceMixer::step", what));
         }
         let y = self.streams.step(self.position, u)?;
         self.position += 1;

@@ -1,0 +1,41 @@
+//! What can go wrong, and what to do about it.
+
+use std::path::PathBuf;
+
+/// The result of an operation of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting out of its range, or two that do not go together.
+    #[error("{what}")]
+    Setting {
+        /// The key below `[model]`, such as `h` or `mixer.n`; empty for a size that is not a setting.
+        key: &'static str,
+        /// What it is and what it may be.
+        what: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The bytes are not a model file that this version can read, or the tensors not those of the model.
+    #[error("{0}")]
+    File(String),
+}
+
+impl Error {
+    pub(crate) fn setting(key: &'static str, what: impl Into<String>) -> Self {
+        Self::Setting { key, what: what.into() }
+    }
+
+    pub(crate) fn file(what: impl Into<String>) -> Self {
+        Self::File(what.into())
+    }
+}

@@ -1,0 +1,87 @@
+//! What a model file says about its model besides the numbers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::ModelConfig;
+use crate::error::{Error, Result};
+use crate::io::Io;
+
+/// The format this version writes, and the only one it reads.
+pub const FORMAT: &str = "dss-1";
+
+/// A model's description: a JSON object in the metadata of its file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointMeta {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The model.
+    pub model: ModelConfig,
+    /// Its two ends and its training length.
+    pub io: Io,
+    /// The task's settings; null if there is none.
+    #[serde(default)]
+    pub task: serde_json::Value,
+    /// Names of the classes; empty if there are none.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Which data it was trained on.
+    #[serde(default)]
+    pub split_hash: String,
+    /// The seed of the run.
+    #[serde(default)]
+    pub seed: u64,
+    /// Optimiser steps taken.
+    #[serde(default)]
+    pub step: u64,
+    /// Anything else, such as how files become input.
+    #[serde(default)]
+    pub extra: BTreeMap<String, String>,
+}
+
+impl CheckpointMeta {
+    /// Of a model without a task.
+    pub fn new(model: &ModelConfig, io: &Io) -> Self {
+        Self {
+            format: FORMAT.into(),
+            model: model.clone(),
+            io: *io,
+            task: serde_json::Value::Null,
+            labels: Vec::new(),
+            split_hash: String::new(),
+            seed: 0,
+            step: 0,
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// Reads and checks a description.
+    pub fn from_json(text: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: String,
+        }
+        let invalid =
+            |e: serde_json::Error| Error::file(format!("its description is not valid: {e}"));
+        let Format { format } = serde_json::from_str(text).map_err(invalid)?;
+        if format != FORMAT {
+            return Err(Error::file(format!(
+                "its format is `{format}`, but this version reads `{FORMAT}` only"
+            )));
+        }
+        let meta: Self = serde_json::from_str(text).map_err(invalid)?;
+        meta.validate()?;
+        Ok(meta)
+    }
+
+    fn validate(&self) -> Result<()> {
+        self.model.validate_for(&self.io)?;
+        let (outputs, labels) = (self.io.output.outputs(), self.labels.len());
+        if labels != 0 && labels != outputs {
+            return Err(Error::file(format!("it has {outputs} outputs, but {labels} labels")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! What mixes along the sequence: one file of settings for each mixer.
+//!
+//! A new mixer is a file here, with its settings and the tensors they bring, and a line in the list below; then a file
+//! in `dss-nn` that trains it and, where it can run without Burn, one in `dss-infer`.
+
+mod dss;
+mod s4;
+mod s4d;
+pub mod ssm;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Form, ModelConfig};
+use crate::error::{Error, Result};
+use crate::tensors::TensorSpec;
+
+pub use dss::{Delta, DssConfig, LambdaInit, Variant};
+pub use s4::S4Config;
+pub use s4d::{Discretisation, S4dConfig, S4dInit};
+
+macro_rules! mixers {
+    ($($(#[$doc:meta])* $kind:ident($config:ident) = $name:literal,)*) => {
+        /// Which mixer, and its settings.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind")]
+        pub enum MixerConfig {
+            $($(#[$doc])* #[serde(rename = $name)] $kind($config),)*
+        }
+
+        impl MixerConfig {
+            /// The name of every mixer.
+            pub const KINDS: &[&str] = &[$($name),*];
+
+            /// The mixer of this name with its defaults.
+            pub fn default_for(kind: &str) -> Option<Self> {
+                match kind {
+                    $($name => Some(Self::$kind($config::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// The name of this mixer.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$kind(_) => $name,)*
+                }
+            }
+
+            /// What every mixer's settings can tell.
+            pub fn settings(&self) -> &dyn MixerSettings {
+                match self {
+                    $(Self::$kind(config) => config,)*
+                }
+            }
+        }
+
+        $(impl From<$config> for MixerConfig {
+            fn from(config: $config) -> Self {
+                Self::$kind(config)
+            }
+        })*
+    };
+}
+
+mixers! {
+    /// Diagonal state spaces, in one of the paper's three variants.
+    Dss(DssConfig) = "dss",
+    /// Diagonal plus low rank (Gu, Goel, Ré 2022): the system the paper compares with.
+    S4(S4Config) = "s4",
+    /// Diagonal, in the parameterisation of Gu, Gupta, Goel and Ré 2022.
+    S4d(S4dConfig) = "s4d",
+}
+
+impl Default for MixerConfig {
+    fn default() -> Self {
+        Self::Dss(DssConfig::default())
+    }
+}
+
+/// What the settings of every mixer can tell.
+pub trait MixerSettings {
+    /// The name that people know it by, such as "DSS-softmax".
+    fn title(&self) -> &'static str;
+
+    /// Every number is in its range, and the settings go together.
+    fn validate(&self, context: &MixerContext) -> Result<()>;
+
+    /// Its tensors, with names relative to the mixer.
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec>;
+
+    /// The settings for input with r times the step, so that lengths are divided by r.
+    ///
+    /// # Errors
+    /// If it has no step.
+    fn at_step(&self, r: f64) -> Result<MixerConfig>;
+
+    /// Whether a state can be carried from window to window of a long stream in training.
+    ///
+    /// # Errors
+    /// What to change.
+    fn check_carry(&self) -> Result<()> {
+        let what =
+            "only mixer = \"dss\" with variant \"exp\" or \"exp-no-scale\" carries its state";
+        Err(Error::setting("mixer", what))
+    }
+
+    /// The settings that state spaces share, if it is one.
+    fn ssm(&self) -> Option<ssm::SsmSettings> {
+        None
+    }
+}
+
+/// What a mixer has to know of the model around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MixerContext {
+    /// H: channels.
+    pub h: usize,
+    /// L: how many positions it is made for.
+    pub len: usize,
+    /// Whether positions see what follows them.
+    pub bidirectional: bool,
+    /// Which implementation runs.
+    pub form: Form,
+}
+
+impl MixerContext {
+    /// For the blocks of a model of sequences of length `len`.
+    pub fn new(model: &ModelConfig, len: usize) -> Self {
+        let ModelConfig { h, bidirectional, form, .. } = *model;
+        Self { h, len: model.positions_for(len), bidirectional, form }
+    }
+
+    /// The same with r times the step.
+    pub fn at_step(self, r: f64) -> Self {
+        Self { len: length_at_step(self.len, r), ..self }
+    }
+}
+
+/// L/r, rounded up, and at least 1 if L is.
+pub fn length_at_step(len: usize, r: f64) -> usize {
+    ((len as f64 / r).ceil() as usize).max(usize::from(len > 0))
+}
+
+impl ModelConfig {
+    /// The same model for input with r times the step.
+    ///
+    /// # Errors
+    /// If its mixer has no step.
+    pub fn at_step(&self, r: f64) -> Result<Self> {
+        if !(1e-3..=1e3).contains(&r) {
+            let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
+            return Err(Error::setting("", what));
+        }
+        Ok(Self { mixer: self.mixer.settings().at_step(r)?, ..self.clone() })
+    }
+
+    /// Whether the layers of such a model can carry their states from window to window in training.
+    ///
+    /// # Errors
+    /// What to change.
+    pub fn check_carry(&self) -> Result<()> {
+        self.mixer.settings().check_carry()?;
+        if self.bidirectional {
+            return Err(Error::setting("bidirectional", "set bidirectional to false"));
+        }
+        Ok(())
+    }
+}

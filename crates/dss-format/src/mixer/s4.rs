@@ -1,0 +1,62 @@
+//! S4: diagonal plus low rank, one of each conjugate pair of states stored.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `lambda_re`, `lambda_im` | `[N/2]` each | Re λ = −exp(Λ_re) |
+//! | `p`, `b` | `[N/2, 2]` each | A = Λ − PP* |
+//! | `c` | `[C, H, N/2, 2]` | C̃ = C·(I − Ā^L), L the training length or `kernel_len` |
+//! | `delta_log` | `[H]` | |
+
+use super::ssm::{SsmSettings, ssm_config};
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::{Error, Result};
+use crate::tensors::{ParamGroup, TensorSpec};
+
+/// The longest kernel, which is always computed at its full length.
+const MAX_TAPS: usize = 1 << 24;
+
+ssm_config! {
+    /// The settings of S4.
+    S4Config {}
+}
+
+impl MixerSettings for S4Config {
+    fn title(&self) -> &'static str {
+        "S4"
+    }
+
+    fn validate(&self, context: &MixerContext) -> Result<()> {
+        self.shared().validate()?;
+        self.shared().validate_pairs("s4")?;
+        let taps = self.shared().taps(context.len);
+        if taps > MAX_TAPS {
+            let what = format!(
+                "S4 makes kernels of at most {MAX_TAPS} taps, but its length is {taps}: set kernel_len"
+            );
+            return Err(Error::setting("mixer.kernel_len", what));
+        }
+        Ok(())
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let (h, pairs) = (context.h, self.n / 2);
+        let mut all = vec![
+            TensorSpec::new("lambda_re", &[pairs], ParamGroup::Lambda),
+            TensorSpec::new("lambda_im", &[pairs], ParamGroup::Lambda),
+            TensorSpec::new("p", &[pairs, 2], ParamGroup::Lambda),
+            TensorSpec::new("b", &[pairs, 2], ParamGroup::Lambda),
+            TensorSpec::new("c", &[context.kernels(), h, pairs, 2], ParamGroup::W),
+            TensorSpec::new("delta_log", &[h], ParamGroup::Delta),
+        ];
+        all.extend(self.shared().tensors(h));
+        all
+    }
+
+    fn at_step(&self, r: f64) -> Result<MixerConfig> {
+        Ok(self.with_step(r).into())
+    }
+
+    fn ssm(&self) -> Option<SsmSettings> {
+        Some(self.shared())
+    }
+}

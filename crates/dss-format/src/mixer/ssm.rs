@@ -1,0 +1,124 @@
+//! What all state spaces share: a layer y = Out(GELU(K * u + D·u)) whose kernel K is made of a state space's parameters.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `d` | `[H]` | weight of the input itself |
+//! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection, 2H with GLU |
+
+use super::MixerContext;
+use crate::error::{Error, Result};
+use crate::tensors::{ParamGroup, TensorSpec, linear};
+
+/// The most states of Skew-HiPPO.
+pub const MAX_N: usize = 512;
+
+/// Settings of a state space that do not depend on its kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SsmSettings {
+    /// N: states per channel.
+    pub n: usize,
+    /// The least Δ at initialisation.
+    pub delta_min: f64,
+    /// The greatest Δ at initialisation.
+    pub delta_max: f64,
+    /// 0: the kernel is as long as the sequence; else the length at which it is cut.
+    pub kernel_len: usize,
+    /// Whether the output projection is gated.
+    pub glu: bool,
+}
+
+impl SsmSettings {
+    /// How many taps the kernel has for sequences of length l.
+    pub fn taps(&self, l: usize) -> usize {
+        if self.kernel_len == 0 { l } else { l.min(self.kernel_len) }
+    }
+
+    /// Every number is in its range.
+    pub(super) fn validate(&self) -> Result<()> {
+        if self.n == 0 {
+            return Err(Error::setting("mixer.n", "n must be at least 1, but is 0"));
+        }
+        let Self { delta_min: low, delta_max: high, .. } = *self;
+        if !(0.0 < low && low <= high && high.is_finite()) {
+            let what =
+                format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
+            return Err(Error::setting("mixer.delta_min", what));
+        }
+        Ok(())
+    }
+
+    /// N is even: one of each conjugate pair is stored.
+    pub(super) fn validate_pairs(&self, mixer: &str) -> Result<()> {
+        let (n, most) = (self.n, 2 * MAX_N);
+        if n.is_multiple_of(2) && n <= most {
+            return Ok(());
+        }
+        let what =
+            format!("n must be even and at most {most} with mixer = \"{mixer}\", but is {n}");
+        Err(Error::setting("mixer.n", what))
+    }
+
+    /// D and the output projection.
+    pub(super) fn tensors(&self, h: usize) -> Vec<TensorSpec> {
+        let outputs = if self.glu { h.saturating_mul(2) } else { h };
+        let mut all = vec![TensorSpec::new("d", &[h], ParamGroup::Other)];
+        all.extend(linear("out", h, outputs));
+        all
+    }
+}
+
+impl MixerContext {
+    /// C: kernels per channel of a state space.
+    pub fn kernels(&self) -> usize {
+        if self.bidirectional { 2 } else { 1 }
+    }
+}
+
+/// A struct of settings: those of all state spaces, and its own.
+macro_rules! ssm_config {
+    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            /// N: states per channel, at most 512 with skew-hippo; even in s4 and s4d
+            pub n: usize,
+            $($(#[$field_meta])* pub $field: $type,)*
+            /// least Δ at initialisation
+            pub delta_min: f64,
+            /// greatest Δ at initialisation
+            pub delta_max: f64,
+            /// taps of the convolution kernel; 0: as many as the sequence has
+            pub kernel_len: usize,
+            /// gated output projection: 2H outputs, half of which gate the others
+            pub glu: bool,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    n: 64,
+                    $($field: Default::default(),)*
+                    delta_min: 0.001,
+                    delta_max: 0.1,
+                    kernel_len: 0,
+                    glu: false,
+                }
+            }
+        }
+
+        impl $name {
+            /// What it shares with the other state spaces.
+            pub fn shared(&self) -> $crate::mixer::ssm::SsmSettings {
+                let Self { n, delta_min, delta_max, kernel_len, glu, .. } = *self;
+                $crate::mixer::ssm::SsmSettings { n, delta_min, delta_max, kernel_len, glu }
+            }
+
+            /// For input with r times the step.
+            pub fn with_step(&self, r: f64) -> Self {
+                Self { kernel_len: $crate::mixer::length_at_step(self.kernel_len, r), ..*self }
+            }
+        }
+    };
+}
+pub(super) use ssm_config;

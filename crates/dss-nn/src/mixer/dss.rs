@@ -1,0 +1,152 @@
+//! DSS (§3.1): Λ, Δ and W.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use dss_format::MixerContext;
+use dss_format::mixer::ssm::SsmSettings;
+use dss_format::mixer::{DssConfig, LambdaInit, MixerSettings, Variant};
+use dss_kernels::init;
+
+use super::state::{ModesState, Recurrent};
+use super::state_space::{StateSpace, d_and_out};
+use super::{Init, Mixer, changed};
+use crate::carry;
+use crate::composed;
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::linear::{Linear, parameter};
+use crate::ops::{KernelParams, KernelSpec};
+
+/// A DSS layer.
+#[derive(Module, Debug)]
+pub struct DssLayer {
+    /// Λ: `[N, 2]`, (re, im). Exp variants: Re λ = −exp(first column). Skew-HiPPO or random.
+    pub lambda: Param<Tensor<2>>,
+    /// Δ_log: `[H, 2]`, or `[H, 1]` if tied; ~ U(log Δmin, log Δmax).
+    pub delta_log: Param<Tensor<2>>,
+    /// W: `[C, H, N, 2]`; both parts ~ N(0, 1).
+    pub w: Param<Tensor<4>>,
+    /// D: `[H]` ~ N(0, 1).
+    pub d: Param<Tensor<1>>,
+    /// The output projection, `[H, H]` or `[2H, H]`.
+    pub out: Linear,
+    #[module(skip)]
+    config: DssConfig,
+    #[module(skip)]
+    context: MixerContext,
+}
+
+impl DssLayer {
+    pub(super) fn init(config: &DssConfig, context: MixerContext, init: &Init) -> Result<Self> {
+        let DssConfig { n, variant, delta_min: low, delta_max: high, .. } = *config;
+        let (h, channels, per) = (context.h, context.kernels(), config.delta.per_channel());
+        let lambda = match (config.lambda_init, variant) {
+            (LambdaInit::SkewHippo, _) => init::skew_hippo(n)?,
+            (LambdaInit::Random, Variant::Softmax) => {
+                init::random_lambda(n, &mut init.stream("lambda"))
+            }
+            (LambdaInit::Random, _) => init::random_lambda_left(n, &mut init.stream("lambda")),
+        };
+        let stored = |re: f64| if variant == Variant::Softmax { re } else { (-re).ln() };
+        let lambda = lambda.iter().flat_map(|z| [stored(z.re), z.im]).collect();
+        let delta_log = init::delta_log(h * per, low, high, &mut init.stream("delta_log"))?;
+        let w = init::w(channels, h, n, &mut init.stream("w"));
+        let (d, out) = d_and_out(&config.shared(), h, init);
+        Ok(Self {
+            lambda: parameter(lambda, [n, 2], init.device),
+            delta_log: parameter(delta_log, [h, per], init.device),
+            w: parameter(w, [channels, h, n, 2], init.device),
+            d,
+            out,
+            config: *config,
+            context,
+        })
+    }
+
+    /// As the operations take them.
+    pub fn kernel_params(&self) -> KernelParams {
+        KernelParams { lambda: self.lambda.val(), delta_log: self.delta_log.val(), w: self.w.val() }
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &DssConfig {
+        &self.config
+    }
+}
+
+impl StateSpace for DssLayer {
+    fn place(&self) -> &MixerContext {
+        &self.context
+    }
+
+    fn settings(&self) -> SsmSettings {
+        self.config.shared()
+    }
+
+    fn d(&self) -> Tensor<1> {
+        self.d.val()
+    }
+
+    fn out(&self) -> &Linear {
+        &self.out
+    }
+
+    fn make_kernel(&self, l: usize) -> Result<Tensor<3>> {
+        let DssConfig { variant, delta, .. } = self.config;
+        let spec = KernelSpec { variant, delta, taps: self.taps(l), norm_len: self.norm_len() };
+        Ok(dispatch::kernel(self.context.form, &self.kernel_params(), &spec))
+    }
+
+    fn check_longer(&self, l: usize) -> Result<()> {
+        let (growing, len) = (self.count_growing(), self.context.len);
+        if growing > 0 {
+            let what = format!(
+                "this layer was made for sequences of length up to {len}, but got {l}: {growing} of its modes have \
+                 Re λ > 0, and their softmax kernel ends there; shorten the sequence"
+            );
+            return Err(Error::invalid("DssLayer", what));
+        }
+        Ok(())
+    }
+
+    fn count_growing(&self) -> usize {
+        if self.config.variant != Variant::Softmax {
+            return 0;
+        }
+        let re = self.lambda.val().detach().narrow(1, 0, 1);
+        re.greater_scalar(0.0).int().sum().into_scalar::<i64>() as usize
+    }
+
+    /// Exp-no-scale lacks the factor that would do it, so its W is multiplied by r.
+    fn with_step(&self, r: f64) -> Result<Mixer> {
+        let mut next = self.clone();
+        next.delta_log = changed(&self.delta_log, |delta| delta + r.ln());
+        if self.config.variant == Variant::ExpNoScale {
+            next.w = changed(&self.w, |w| w * r);
+        }
+        next.context = self.context.at_step(r);
+        next.config = self.config.with_step(r);
+        next.config.validate(&next.context)?;
+        Ok(Mixer::Dss(next))
+    }
+
+    fn recurrence(&self, batch: usize) -> Result<Box<dyn Recurrent>> {
+        let KernelParams { lambda, delta_log, w } = self.kernel_params();
+        let params =
+            KernelParams { lambda: lambda.inner(), delta_log: delta_log.inner(), w: w.inner() };
+        let norm_len = self.norm_len();
+        let modes = composed::modes(&params, self.config.variant, norm_len);
+        Ok(Box::new(ModesState::new(modes, self.count_growing(), norm_len, batch)))
+    }
+
+    fn carry_start(&self, batch: usize) -> Result<Tensor<4>> {
+        let d = self.d.val().inner();
+        Ok(Tensor::zeros([batch, self.context.h, self.config.n, 2], (&d.device(), d.dtype())))
+    }
+
+    fn carry_window(&self, carried: &mut Tensor<4>, u: Tensor<3>) -> Tensor<3> {
+        let past = carry::past(self, carried, u.dims()[1]);
+        *carried = carry::after(self, carried.clone(), u);
+        past
+    }
+}

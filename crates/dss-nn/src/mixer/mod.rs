@@ -1,0 +1,249 @@
+//! Mixers: what maps sequences along their length. One file each.
+//!
+//! [`Block`](crate::Block), [`Model`](crate::Model), [`Carry`](crate::Carry), inspection and checkpoints talk to
+//! [`SequenceMixer`] alone. A new mixer is a file here that implements it, and a line in the list of [`Mixer`]; its
+//! settings and tensors are declared in `dss_format::mixer`.
+
+mod dss;
+mod s4;
+mod s4d;
+mod state;
+mod state_space;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use dss_format::{MixerConfig, MixerContext, ModelConfig};
+use rand_chacha::ChaCha8Rng;
+
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::linear::Linear;
+use crate::norm::Norm;
+use crate::ops::{BatchStats, NormMode};
+use crate::prepared::Prepared;
+use crate::random::stream;
+
+pub use dss::DssLayer;
+pub use s4::S4Layer;
+pub use s4d::S4dLayer;
+pub use state::MixerState;
+
+macro_rules! mixers {
+    ($($(#[$doc:meta])* $kind:ident($layer:ident),)*) => {
+        /// The mixer of a block.
+        #[derive(Module, Debug)]
+        #[allow(clippy::large_enum_variant, reason = "there is one per layer")]
+        pub enum Mixer {
+            $($(#[$doc])* $kind($layer),)*
+        }
+
+        impl Mixer {
+            /// The mixer of `config` with new numbers.
+            pub(crate) fn init(config: &MixerConfig, context: MixerContext, init: &Init) -> Result<Self> {
+                Ok(match config {
+                    $(MixerConfig::$kind(config) => Self::$kind($layer::init(config, context, init)?),)*
+                })
+            }
+
+            /// What every mixer can do.
+            pub fn get(&self) -> &dyn SequenceMixer {
+                match self {
+                    $(Self::$kind(layer) => layer,)*
+                }
+            }
+        }
+    };
+}
+
+mixers! {
+    /// Diagonal state spaces (the paper).
+    Dss(DssLayer),
+    /// Diagonal plus low rank.
+    S4(S4Layer),
+    /// Diagonal, in conjugate pairs.
+    S4d(S4dLayer),
+}
+
+/// A map of sequences `[B, L, H]` -> `[B, L, H]`.
+pub trait SequenceMixer: Debug {
+    /// What it knows of the model around it.
+    fn context(&self) -> &MixerContext;
+
+    /// Sequences of length l are possible.
+    fn check_len(&self, l: usize) -> Result<()>;
+
+    /// What does not depend on the batch, for sequences of length l: computed once and used by several passes.
+    ///
+    /// # Errors
+    /// As [`Self::check_len`].
+    fn prepare(&self, l: usize) -> Result<Prepared>;
+
+    /// Whole sequences u `[B, L, H]` -> `[B, L, H]`, without norm and residual.
+    fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3>;
+
+    /// The whole block around the mixer, norm and residual included, where that is one operation.
+    fn block(
+        &self,
+        _x: &Tensor<3>,
+        _prepared: &Prepared,
+        _pass: &Pass,
+        _norm: &BlockNorm,
+    ) -> Option<(Tensor<3>, Option<BatchStats>)> {
+        None
+    }
+
+    /// `batch` streams before their first step.
+    ///
+    /// # Errors
+    /// Why this mixer takes whole sequences only.
+    fn state(&self, batch: usize) -> Result<MixerState>;
+
+    /// The next position of all streams: `[B, H]` -> `[B, H]`, equal to that position of [`Self::mix`] in evaluation.
+    /// Not differentiable.
+    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>>;
+
+    /// The same map of input with r times the step: lengths are divided by r.
+    ///
+    /// # Errors
+    /// If it has no step.
+    fn at_step(&self, r: f64) -> Result<Mixer>;
+
+    /// What B streams carry from window to window before the first: see [`crate::carry`].
+    ///
+    /// # Errors
+    /// If nothing can be carried.
+    fn carried(&self, _batch: usize) -> Result<Tensor<4>> {
+        Err(Error::invalid("carried", "this mixer carries no state from window to window"))
+    }
+
+    /// What a window `[B, L, H]` gets from the windows before it, `[B, L, H]`; then `carried` includes this window's
+    /// inputs u.
+    ///
+    /// # Panics
+    /// If [`Self::carried`] gives an error.
+    fn carry(&self, _carried: &mut Tensor<4>, _u: Tensor<3>) -> Tensor<3> {
+        panic!("this mixer carries no state from window to window")
+    }
+
+    /// The convolution kernels `[C, H, taps]` for sequences of length l, where there are any.
+    ///
+    /// # Panics
+    /// If [`Self::check_len`] refuses l.
+    fn kernel(&self, _l: usize) -> Option<Tensor<3>> {
+        None
+    }
+
+    /// How many modes have Re λ > 0.
+    fn growing_modes(&self) -> usize {
+        0
+    }
+}
+
+/// One pass over a batch, as a mixer sees it.
+#[derive(Debug, Clone, Default)]
+pub struct Pass {
+    /// The true length of each sequence; `None`: all of them are L.
+    pub lengths: Option<Arc<[usize]>>,
+    /// Dropout masks `[B, H]`, of 0 and 1/(1 − p): one for the mixer to use inside, one before the residual.
+    pub masks: Option<[Tensor<2>; 2]>,
+    /// `[B, L, H]`: what the windows before contribute (see [`crate::carry`]).
+    pub past: Option<Tensor<3>>,
+}
+
+impl Pass {
+    /// x with the channels that mask `i` says dropped.
+    pub(crate) fn dropped(&self, x: Tensor<3>, i: usize) -> Tensor<3> {
+        match &self.masks {
+            Some(masks) => x * masks[i].clone().unsqueeze_dim(1),
+            None => x,
+        }
+    }
+}
+
+/// The norm of a block in one pass.
+#[derive(Debug)]
+pub struct BlockNorm<'a> {
+    /// true: x + f(norm(x)); false: norm(x + f(x)).
+    pub prenorm: bool,
+    /// How it works in this pass.
+    pub mode: NormMode,
+    /// Its parameters.
+    pub norm: &'a Norm,
+}
+
+/// Where the numbers of a new mixer come from.
+pub(crate) struct Init<'a> {
+    pub seed: u64,
+    /// The name of its place in the model: random streams go by it.
+    pub name: &'a str,
+    pub device: &'a Device,
+    /// The numbers are replaced by those of a checkpoint.
+    pub replaced: bool,
+}
+
+impl Init<'_> {
+    /// The random stream of a parameter.
+    pub fn stream(&self, parameter: &str) -> ChaCha8Rng {
+        stream(self.seed, &format!("{}.{parameter}", self.name))
+    }
+
+    /// A linear map below this mixer.
+    pub fn linear(&self, name: &str, inputs: usize, outputs: usize) -> Linear {
+        Linear::new(inputs, outputs, self.seed, &format!("{}.{name}", self.name), self.device)
+    }
+}
+
+impl Mixer {
+    /// A layer of its own, for sequences of length up to `len`. Its numbers depend on the seed alone.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use dss_nn::Mixer;
+    /// use dss_nn::config::{DssConfig, ModelConfig, S4Config, Variant};
+    ///
+    /// # fn main() -> dss_nn::Result<()> {
+    /// let device = Device::flex();
+    /// let dss = DssConfig { n: 16, variant: Variant::Exp, ..DssConfig::default() };
+    /// let s4 = S4Config { n: 16, ..S4Config::default() };
+    /// for mixer in [dss.into(), s4.into()] {
+    ///     let config = ModelConfig { h: 8, mixer, ..ModelConfig::default() };
+    ///     let layer = Mixer::new(&config, 100, 0, &device)?;
+    ///     let y = layer.forward(Tensor::zeros([2, 100, 8], &device)); // [B, L, H]
+    ///     assert_eq!(y.dims(), [2, 100, 8]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A setting that the mixer cannot have.
+    pub fn new(config: &ModelConfig, len: usize, seed: u64, device: &Device) -> Result<Self> {
+        config.validate(len)?;
+        dispatch::check_device(config.form, device)?;
+        let init = Init { seed, name: "mixer", device, replaced: false };
+        Self::init(&config.mixer, MixerContext::new(config, len), &init)
+    }
+
+    /// Whole sequences: `[B, L, H]` -> `[B, L, H]`.
+    ///
+    /// # Panics
+    /// If [`SequenceMixer::check_len`] refuses the length.
+    pub fn forward(&self, u: Tensor<3>) -> Tensor<3> {
+        let prepared = self.get().prepare(u.dims()[1]).unwrap_or_else(|error| panic!("{error}"));
+        self.get().mix(u, &prepared, &Pass::default())
+    }
+}
+
+/// A parameter with another value, trained as before.
+fn changed<const D: usize>(
+    param: &Param<Tensor<D>>,
+    f: impl FnOnce(Tensor<D>) -> Tensor<D>,
+) -> Param<Tensor<D>> {
+    param.clone().map(|x| {
+        let trained = x.is_require_grad();
+        f(x.detach()).detach().set_require_grad(trained)
+    })
+}

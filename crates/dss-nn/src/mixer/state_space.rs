@@ -1,0 +1,198 @@
+//! The convolution mixer of all state spaces (§3.2): y = Out(GELU(K * u + D·u)), K made of the parameters of a state
+//! space. Alone, a layer takes the fused form for its kernel only; the block around it is fused as a whole.
+
+use std::fmt::Debug;
+
+use burn::module::Param;
+use burn::tensor::Tensor;
+use dss_format::MixerContext;
+use dss_format::mixer::ssm::SsmSettings;
+
+use super::state::{MixerState, Recurrent};
+use super::{BlockNorm, Init, Mixer, Pass, SequenceMixer};
+use crate::composed;
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::linear::{Linear, parameter};
+use crate::ops::{BatchStats, BlockParams, BlockSpec};
+use crate::prepared::Prepared;
+use crate::random::normal;
+
+/// What the shared layer asks of a kind of state space.
+pub(crate) trait StateSpace: Debug {
+    /// What it knows of the model around it.
+    fn place(&self) -> &MixerContext;
+
+    /// What it shares with the other kinds.
+    fn settings(&self) -> SsmSettings;
+
+    /// D: `[H]`.
+    fn d(&self) -> Tensor<1>;
+
+    /// The output projection, `[H, H]` or `[2H, H]`.
+    fn out(&self) -> &Linear;
+
+    /// K: `[C, H, taps]` for sequences of length l; an error where [`Self::check_longer`] gives one.
+    fn make_kernel(&self, l: usize) -> Result<Tensor<3>>;
+
+    /// Sequences of length l, beyond the training length, are possible.
+    fn check_longer(&self, _l: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// How many modes have Re λ > 0.
+    fn count_growing(&self) -> usize {
+        0
+    }
+
+    /// With r times the step: Δ becomes r·Δ, lengths L/r (rounded up). Kernels then are sums over r taps of the old one,
+    /// up to the error of the bilinear rule.
+    fn with_step(&self, r: f64) -> Result<Mixer>;
+
+    /// `batch` streams before their first step.
+    fn recurrence(&self, batch: usize) -> Result<Box<dyn Recurrent>>;
+
+    /// As [`SequenceMixer::carried`].
+    fn carry_start(&self, _batch: usize) -> Result<Tensor<4>> {
+        Err(Error::invalid("carried", "this mixer carries no state from window to window"))
+    }
+
+    /// As [`SequenceMixer::carry`].
+    fn carry_window(&self, _carried: &mut Tensor<4>, _u: Tensor<3>) -> Tensor<3> {
+        panic!("this mixer carries no state from window to window")
+    }
+
+    /// How many taps the kernel has for sequences of length l.
+    fn taps(&self, l: usize) -> usize {
+        self.settings().taps(l)
+    }
+
+    /// The taps at the training length: what the softmax's normaliser and S4's C̃ go by.
+    fn norm_len(&self) -> usize {
+        self.taps(self.place().len)
+    }
+}
+
+/// The initial D `[H]` ~ N(0, 1) and output projection `[H, H]` or `[2H, H]`.
+pub(super) fn d_and_out(
+    settings: &SsmSettings,
+    h: usize,
+    init: &Init,
+) -> (Param<Tensor<1>>, Linear) {
+    let d = normal(h, &mut init.stream("d"));
+    let outputs = if settings.glu { 2 * h } else { h };
+    (parameter(d, [h], init.device), init.linear("out", h, outputs))
+}
+
+impl<S: StateSpace> SequenceMixer for S {
+    fn context(&self) -> &MixerContext {
+        self.place()
+    }
+
+    /// The kernel of a softmax layer with Re λ > 0 ends at the training length; S4 has a longer one unless its Δ is too
+    /// small.
+    fn check_len(&self, l: usize) -> Result<()> {
+        if l == 0 {
+            return Err(Error::invalid(
+                "SequenceMixer",
+                "a sequence must have at least one position",
+            ));
+        }
+        if self.taps(l) <= self.norm_len() {
+            return Ok(());
+        }
+        self.check_longer(l)
+    }
+
+    /// K. Of S4, K beyond the training length has no gradients.
+    fn prepare(&self, l: usize) -> Result<Prepared> {
+        self.check_len(l)?;
+        Ok(Prepared::with_kernel(self.make_kernel(l)?))
+    }
+
+    fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3> {
+        let bidirectional = self.place().bidirectional;
+        let u = match &pass.lengths {
+            Some(lengths) if bidirectional => {
+                let mask = composed::position_mask(lengths, u.dims()[1], &u.device(), u.dtype());
+                u * mask
+            }
+            _ => u,
+        };
+        let y =
+            composed::mix(u, prepared.expect_kernel(), self.d(), pass.past.clone(), bidirectional);
+        let y = pass.dropped(y, 0);
+        let out = self.out();
+        composed::project(y, out.weight.val(), out.bias.val(), self.settings().glu)
+    }
+
+    fn block(
+        &self,
+        x: &Tensor<3>,
+        prepared: &Prepared,
+        pass: &Pass,
+        norm: &BlockNorm,
+    ) -> Option<(Tensor<3>, Option<BatchStats>)> {
+        let MixerContext { bidirectional, form, .. } = *self.place();
+        let params = BlockParams {
+            k: prepared.expect_kernel(),
+            d: self.d(),
+            out_weight: self.out().weight.val(),
+            out_bias: self.out().bias.val(),
+            gamma: norm.norm.gamma.val(),
+            beta: norm.norm.beta.val(),
+            past: pass.past.clone(),
+        };
+        let spec = BlockSpec {
+            prenorm: norm.prenorm,
+            norm: norm.mode.clone(),
+            glu: self.settings().glu,
+            bidirectional,
+            lengths: pass.lengths.clone().filter(|_| bidirectional),
+            masks: pass.masks.clone(),
+        };
+        Some(dispatch::block(form, x.clone(), &params, &spec))
+    }
+
+    fn state(&self, batch: usize) -> Result<MixerState> {
+        let refuse = |why: &str| {
+            let what = format!("{why}: such a layer takes whole sequences only");
+            Err(Error::invalid("SequenceMixer::state", what))
+        };
+        let MixerContext { h, len, bidirectional, .. } = *self.place();
+        if bidirectional {
+            return refuse("the layer looks ahead (bidirectional)");
+        }
+        if (1..len).contains(&self.settings().kernel_len) {
+            return refuse("the kernel is cut (kernel_len)");
+        }
+        Ok(MixerState::new(self.recurrence(batch)?, [batch, h]))
+    }
+
+    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
+        let y = state.step(u.clone())?;
+        let y = composed::gelu(y + u * self.d().unsqueeze());
+        let out = self.out();
+        Ok(composed::project(y, out.weight.val(), out.bias.val(), self.settings().glu))
+    }
+
+    fn at_step(&self, r: f64) -> Result<Mixer> {
+        self.with_step(r)
+    }
+
+    fn carried(&self, batch: usize) -> Result<Tensor<4>> {
+        self.carry_start(batch)
+    }
+
+    fn carry(&self, carried: &mut Tensor<4>, u: Tensor<3>) -> Tensor<3> {
+        self.carry_window(carried, u)
+    }
+
+    fn kernel(&self, l: usize) -> Option<Tensor<3>> {
+        Some(self.prepare(l).unwrap_or_else(|error| panic!("{error}")).expect_kernel())
+    }
+
+    fn growing_modes(&self) -> usize {
+        self.count_growing()
+    }
+}
