@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use dss_report::repro::{Budget, Cell, Grid, GridOptions, Kind, Request, State, Table, Watch};
 use dss_train::Observer;
-use dss_train::repro::{Budget, Cell, Grid, GridOptions, Kind, Request, State, Table, Watch};
 use dss_train::text::{duration, plural};
 
 use crate::args::{ReproArgs, ReproTable};

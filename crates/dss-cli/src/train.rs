@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use dss_report::report::write_report;
 use dss_train::config::DEFAULT_PRESET;
-use dss_train::report::write_report;
 use dss_train::text::{duration, plural};
 use dss_train::{Config, Error, Stopped, Summary, TrainOptions, train};
 

@@ -12,7 +12,7 @@ pub fn peak_mb() -> Option<f64> {
 }
 
 /// Bytes of memory that are free now; `None` where the system does not say.
-pub(crate) fn available() -> Option<u64> {
+pub fn available() -> Option<u64> {
     bytes("/proc/meminfo", "MemAvailable:")
 }
 

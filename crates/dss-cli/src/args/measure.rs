@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use dss_data::TaskConfig;
+use dss_report::repro::{self, Budget};
 use dss_train::config::MODELS;
-use dss_train::repro::{self, Budget};
 
 use super::values::{key_value, overlays, positive, tasks, threads};
 

@@ -20,7 +20,7 @@ pub(crate) const FREE: [&str; 6] = [
 /// `key: old -> new` of every setting that may not change when a run goes on.
 ///
 /// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit; those of [`FREE`] may change.
-pub(crate) fn between(old: &Config, new: &Config) -> Vec<String> {
+pub fn between(old: &Config, new: &Config) -> Vec<String> {
     let limit = |steps: u64| if steps == 0 { u64::MAX } else { steps };
     let longer = new.train.epochs >= old.train.epochs
         && limit(new.train.max_steps) >= limit(old.train.max_steps);
