@@ -51,7 +51,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         output::json(&value)?;
     } else {
         let mut lines =
-            vec![format!("{split} {:<20}{}", text::measure(scores), text::score(scores))];
+            vec![format!("{split} {:<20}{}", scores.measure().name(), text::score(scores))];
         if scores.accuracy.is_some() {
             lines.push(format!("{split} {:<20}{}", "loss", text::number(scores.loss)));
         }

@@ -10,6 +10,8 @@ pub(crate) struct Axis {
     pub ticks: Vec<f64>,
     /// Digits after the point that tell the ticks apart.
     decimals: usize,
+    /// Whether ticks are shares, shown in per cent.
+    percent: bool,
 }
 
 impl Axis {
@@ -28,7 +30,7 @@ impl Axis {
         let ticks = (0..=(last - first) as usize).map(|i| (first + i as f64) * step).collect();
         let decimals = (-step.log10() - 1e-9).ceil().clamp(0.0, 12.0) as usize;
         let (low, high) = if fit { (first * step, last * step) } else { (low, high) };
-        Self { low, high, log: false, ticks, decimals }
+        Self { low, high, log: false, ticks, decimals, percent: false }
     }
 
     /// Powers of ten, with 2 and 5 times them where there are few; for 0 < `low` ≤ `high`.
@@ -43,7 +45,7 @@ impl Axis {
         let end = end.max(start + 1).min(all.len() - 1);
         let ticks = all[start.min(end - 1)..=end].to_vec();
         let (low, high) = (ticks[0], ticks[ticks.len() - 1]);
-        Self { low, high, log: true, ticks, decimals: 0 }
+        Self { low, high, log: true, ticks, decimals: 0, percent: false }
     }
 
     /// The place of a value: 0 at the low end, 1 at the high end, never outside.
@@ -55,7 +57,9 @@ impl Axis {
 
     /// A tick as text.
     pub fn label(&self, tick: f64) -> String {
-        if tick == 0.0 {
+        if self.percent {
+            format!("{:.*} %", self.decimals.saturating_sub(2), tick * 100.0)
+        } else if tick == 0.0 {
             "0".to_owned()
         } else if self.log || !(1e-5..1e15).contains(&tick.abs()) {
             short(tick)
@@ -66,9 +70,9 @@ impl Axis {
         }
     }
 
-    /// A tick as a percentage.
-    pub fn percent(&self, tick: f64) -> String {
-        format!("{:.*} %", self.decimals.saturating_sub(2), tick * 100.0)
+    /// The same axis with its ticks in per cent.
+    pub fn in_percent(self) -> Self {
+        Self { percent: true, ..self }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Both look the same: the text of the PNG is drawn with outlines that come with the program.
 
 mod axis;
+mod chart;
 mod colour;
 mod font;
 mod panel;
@@ -11,6 +12,7 @@ mod scene;
 mod svg;
 
 pub(crate) use axis::Axis;
+pub(crate) use chart::{Chart, Scale, Series, Shape, smooth, thin};
 pub(crate) use colour::{MAGMA, layer_colour};
 pub(crate) use panel::{Frame, Panel};
 pub use scene::Scene;

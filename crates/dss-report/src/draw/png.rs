@@ -77,7 +77,7 @@ impl Canvas {
                 } else {
                     stroke.cap(Cap::Butt);
                 }
-                self.paint(path.as_str(), stroke, whole, line.ink.light(), 1.0);
+                self.paint(path.as_str(), stroke, whole, line.ink.light(), line.opacity);
             }
             Mark::Fill { path, ink, opacity } => {
                 self.paint(path.as_str(), zeno::Fill::NonZero, whole, ink.light(), *opacity);

@@ -53,6 +53,14 @@ pub(crate) struct Line {
     pub ink: Ink,
     pub width: f64,
     pub dashed: bool,
+    pub opacity: f64,
+}
+
+impl Line {
+    /// Solid and opaque.
+    pub fn new(ink: Ink, width: f64) -> Self {
+        Self { ink, width, dashed: false, opacity: 1.0 }
+    }
 }
 
 /// An 8-bit picture whose values are places in the colour map.
@@ -94,6 +102,9 @@ pub struct Scene {
 }
 
 impl Scene {
+    /// Size of the text of a label.
+    pub(crate) const LABEL_SIZE: f64 = 11.0;
+
     /// A picture with its title.
     pub(crate) fn new(name: &'static str, title: &str, width: f64, height: f64) -> Self {
         let (title, summary) = (title.to_owned(), String::new());
@@ -109,12 +120,16 @@ impl Scene {
         Self { name, title, summary, width, height, marks: vec![Mark::Text(heading)] }
     }
 
+    pub(crate) fn line(&mut self, path: String, line: Line) {
+        self.marks.push(Mark::Stroke { path, line });
+    }
+
     pub(crate) fn stroke(&mut self, path: String, ink: Ink, width: f64) {
-        self.marks.push(Mark::Stroke { path, line: Line { ink, width, dashed: false } });
+        self.line(path, Line::new(ink, width));
     }
 
     pub(crate) fn dashes(&mut self, path: String, ink: Ink, width: f64) {
-        self.marks.push(Mark::Stroke { path, line: Line { ink, width, dashed: true } });
+        self.line(path, Line { dashed: true, ..Line::new(ink, width) });
     }
 
     pub(crate) fn fill(&mut self, path: String, ink: Ink, opacity: f64) {
@@ -130,7 +145,7 @@ impl Scene {
         let text = Text {
             at,
             words: words.into(),
-            size: 11.0,
+            size: Self::LABEL_SIZE,
             ink: Ink::Quiet,
             anchor,
             bold: false,

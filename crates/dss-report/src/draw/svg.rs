@@ -89,19 +89,20 @@ impl Scene {
                     let _ = writeln!(
                         out,
                         "<path d=\"{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" \
-                         stroke-linejoin=\"round\"{dash}/>",
+                         stroke-linejoin=\"round\"{}{dash}/>",
                         line.ink.css(theme),
-                        line.width
+                        line.width,
+                        opaque("stroke", line.opacity)
                     );
                 }
                 Mark::Fill { path, ink, opacity } => {
                     let fill = ink.css(theme);
                     let _ =
-                        writeln!(out, "<path d=\"{path}\" fill=\"{fill}\"{}/>", opaque(*opacity));
+                        writeln!(out, "<path d=\"{path}\" fill=\"{fill}\"{}/>", opaque("fill", *opacity));
                 }
                 Mark::Dots { at, radius, ink, opacity } => {
                     let fill = ink.css(theme);
-                    let _ = writeln!(out, "<g fill=\"{fill}\"{}>", opaque(*opacity));
+                    let _ = writeln!(out, "<g fill=\"{fill}\"{}>", opaque("fill", *opacity));
                     for [x, y] in at {
                         let _ = write!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>");
                     }
@@ -115,8 +116,8 @@ impl Scene {
 }
 
 /// The attribute of an opacity, if it is one.
-fn opaque(opacity: f64) -> String {
-    if opacity < 1.0 { format!(" fill-opacity=\"{opacity}\"") } else { String::new() }
+fn opaque(what: &str, opacity: f64) -> String {
+    if opacity < 1.0 { format!(" {what}-opacity=\"{opacity}\"") } else { String::new() }
 }
 
 fn words(text: &Text, theme: Theme, out: &mut String) {

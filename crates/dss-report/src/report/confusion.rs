@@ -49,13 +49,6 @@ pub(super) fn html(matrix: &[Vec<u64>], labels: &[String]) -> String {
     out
 }
 
-/// Share of the most frequent true class: what one gets without looking at the input.
-pub(super) fn majority(matrix: &[Vec<u64>]) -> Option<f64> {
-    let rows: Vec<u64> = matrix.iter().map(|row| row.iter().sum()).collect();
-    let total: u64 = rows.iter().sum();
-    rows.iter().max().filter(|_| total > 0).map(|most| *most as f64 / total as f64)
-}
-
 fn ratio(hits: Option<u64>, total: u64) -> String {
     match hits {
         Some(hits) if total > 0 => format!("{:.1}\u{a0}%", 100.0 * hits as f64 / total as f64),
@@ -74,7 +67,5 @@ mod tests {
         assert!(page.contains("&lt;cat&gt;") && !page.contains("<cat>"));
         assert!(page.contains("75.0\u{a0}%") && page.contains("80.0\u{a0}%"), "{page}");
         assert!(page.contains("&lt;cat&gt; as dog: 1 of 4"));
-        assert_eq!(majority(&[vec![3, 1], vec![0, 4]]), Some(0.5));
-        assert_eq!(majority(&[vec![0, 0], vec![0, 0]]), None);
     }
 }

@@ -2,13 +2,15 @@
 
 use dss_train::Scores;
 
-use super::chart::{Chart, Scale, Series, Shape, smooth};
 use super::run::Run;
+use crate::draw::{Chart, Ink, Scale, Series, Shape, smooth};
 use crate::text::{number, percent};
 
 /// All charts that the run has data for.
 pub(super) fn html(run: &Run) -> String {
-    [loss(run), accuracy(run), learning_rate(run), speed(run)].iter().map(Chart::html).collect()
+    let charts = [loss(run), accuracy(run), learning_rate(run), speed(run)];
+    let scenes = charts.iter().filter_map(Chart::scene);
+    scenes.map(|scene| format!("<figure>\n{}</figure>\n", scene.inline_svg())).collect()
 }
 
 fn loss(run: &Run) -> Chart {
@@ -21,7 +23,7 @@ fn loss(run: &Run) -> Chart {
         false => "Loss (cross entropy in nats)",
     };
     let mut series = trained(raw);
-    series.push(Series { name: "validation", class: "c2", shape: Shape::Dots, points: val });
+    series.push(Series { name: "validation", ink: Ink::Second, shape: Shape::Dots, points: val });
     chart(run, "loss", title, summary, Scale::Auto, series)
 }
 
@@ -31,7 +33,7 @@ fn accuracy(run: &Run) -> Chart {
     let mut summary = ends("Training accuracy", &raw, percent);
     summary.push_str(&ends(" Validation accuracy", &val, percent));
     let mut series = trained(raw);
-    series.push(Series { name: "validation", class: "c2", shape: Shape::Dots, points: val });
+    series.push(Series { name: "validation", ink: Ink::Second, shape: Shape::Dots, points: val });
     chart(run, "accuracy", "Accuracy", summary, Scale::Percent, series)
 }
 
@@ -39,7 +41,7 @@ fn learning_rate(run: &Run) -> Chart {
     let points = points(run.train.iter().map(|r| (r.step, r.lr)));
     let summary = ends("Learning rate", &points, number);
     let series =
-        vec![Series { name: "all but Λ, Δ, W", class: "c3", shape: Shape::Line, points }];
+        vec![Series { name: "all but Λ, Δ, W", ink: Ink::First, shape: Shape::Line, points }];
     chart(run, "rate", "Learning rate", summary, Scale::Auto, series)
 }
 
@@ -56,21 +58,21 @@ fn speed(run: &Run) -> Chart {
 fn trained(raw: Vec<(f64, f64)>) -> Vec<Series> {
     let smoothed = smooth(&raw);
     vec![
-        Series { name: "training", class: "c1", shape: Shape::Faint, points: raw },
-        Series { name: "smoothed", class: "c1", shape: Shape::Line, points: smoothed },
+        Series { name: "training", ink: Ink::First, shape: Shape::Faint, points: raw },
+        Series { name: "smoothed", ink: Ink::First, shape: Shape::Line, points: smoothed },
     ]
 }
 
 fn chart(
     run: &Run,
-    id: &'static str,
+    name: &'static str,
     title: &'static str,
     summary: String,
     scale: Scale,
     series: Vec<Series>,
 ) -> Chart {
     let mark = run.best().map(|r| (r.step as f64, "kept checkpoint"));
-    Chart { id, title, summary, scale, series, mark, end: run.steps().max(1) as f64 }
+    Chart { name, title, summary, scale, series, mark, end: run.steps().max(1) as f64 }
 }
 
 fn points(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {

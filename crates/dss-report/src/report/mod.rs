@@ -3,7 +3,6 @@
 //! It is made from what stands in the run directory, so it can be made at any time: of a run that goes on, was
 //! interrupted, or is finished.
 
-mod chart;
 mod confusion;
 mod curves;
 mod inside;

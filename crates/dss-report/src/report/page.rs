@@ -24,7 +24,7 @@ pub(super) fn html(run: &Run) -> String {
         format!("<div class=\"charts\">\n{charts}</div>\n")
     });
     if let Some(matrix) = run.test.as_ref().and_then(|t| t.scores.confusion.as_ref()) {
-        let table = confusion::html(matrix, &run.labels);
+        let table = confusion::html(matrix, run.meta.as_ref().map_or(&[], |meta| &meta.labels));
         section(&mut out, "Confusion matrix of the test set", &table, str::to_owned);
     }
     let baselines = run.test.as_ref().map(|t| tables::baselines(&t.scores)).unwrap_or_default();
@@ -48,6 +48,9 @@ fn section(out: &mut String, title: &str, body: &str, wrap: impl Fn(&str) -> Str
 
 fn head(run: &Run, out: &mut String) {
     let model = &run.config.model;
+    let length = run.meta.as_ref().map(|meta| {
+        format!(", sequences of up to L = {} steps", count(meta.io.len as u64))
+    });
     let _ = write!(
         out,
         "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: {}, {} of H = {} channels and N = {} states{}.</p>\n",
@@ -57,14 +60,14 @@ fn head(run: &Run, out: &mut String) {
         counted(model.layers as u64, "layer"),
         model.h,
         model.n,
-        run.len.map(|l| format!(", sequences of up to L = {} steps", count(l))).unwrap_or_default(),
+        length.unwrap_or_default(),
     );
     if run.test.is_none() {
         let _ = writeln!(out, "<p class=\"status\" role=\"status\">{}</p>", unfinished(run));
     }
     out.push_str("<dl class=\"cards\">\n");
     if let Some(test) = &run.test {
-        let note = match test.scores.confusion.as_deref().and_then(confusion::majority) {
+        let note = match test.scores.majority() {
             Some(share) => format!("most frequent class: {}", percent(share)),
             None => String::new(),
         };
@@ -73,7 +76,7 @@ fn head(run: &Run, out: &mut String) {
         card(
             out,
             main,
-            &format!("Test {}", measure(&test.scores)),
+            &format!("Test {}", test.scores.measure().name()),
             &score(&test.scores),
             &[
                 &format!("checkpoint of step {}, best in validation", count(test.step)),
@@ -84,7 +87,7 @@ fn head(run: &Run, out: &mut String) {
         );
     }
     if let Some(best) = run.best() {
-        let title = format!("Best validation {}", measure(&best.scores));
+        let title = format!("Best validation {}", best.scores.measure().name());
         let step = format!("step {}, epoch {}", count(best.step), best.epoch);
         card(out, "", &title, &score(&best.scores), &[&step, &other(&best.scores)]);
     }
@@ -122,29 +125,17 @@ fn card(out: &mut String, class: &str, title: &str, value: &str, notes: &[&str])
     out.push_str("</dd></div>\n");
 }
 
-fn measure(scores: &Scores) -> &'static str {
-    match (scores.accuracy, scores.bits) {
-        (Some(_), _) => "accuracy",
-        (None, Some(_)) => "cross entropy",
-        (None, None) => "mean squared error",
-    }
-}
-
+/// The score that counts; its unit stays on its line.
 fn score(scores: &Scores) -> String {
-    match (scores.accuracy, scores.bits) {
-        (Some(accuracy), _) => percent(accuracy),
-        (None, Some(_)) => format!("{}\u{a0}nats", number(scores.loss)),
-        (None, None) => number(scores.loss),
-    }
+    scores.in_words(number).0.replace(' ', "\u{a0}")
 }
 
 /// The same in another measure.
 fn other(scores: &Scores) -> String {
-    match (scores.accuracy, scores.bits, scores.mae) {
+    match (scores.accuracy, scores.mae, scores.in_words(number).1) {
         (Some(_), ..) => format!("loss {}", number(scores.loss)),
-        (None, Some(bits), _) => format!("{} bits per token", number(bits)),
-        (None, None, Some(mae)) => format!("mean absolute error {}", number(mae)),
-        (None, None, None) => String::new(),
+        (None, Some(mae), _) => format!("mean absolute error {}", number(mae)),
+        (None, None, other) => other.unwrap_or_default(),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_train::config::Config;
 use dss_train::environment::Environment;
 use dss_train::run_dir::{EvalRecord, Record, RunDir, State, TrainRecord, read_metrics};
 use safetensors::SafeTensors;
-use serde_json::Value;
 
 use crate::error::{Error, Result};
 
@@ -41,11 +41,10 @@ pub(super) struct Run {
     pub state: Option<State>,
     pub environment: Option<Environment>,
     pub tensors: Vec<Tensor>,
-    pub labels: Vec<String>,
+    /// What the checkpoint says of itself.
+    pub meta: Option<CheckpointMeta>,
     /// The model: the best one, or the last if there is no best one yet.
     pub checkpoint: Option<PathBuf>,
-    /// Training length L.
-    pub len: Option<u64>,
 }
 
 impl Run {
@@ -67,9 +66,8 @@ impl Run {
             state: None,
             environment: Environment::read(dir)?,
             tensors: Vec::new(),
-            labels: Vec::new(),
+            meta: None,
             checkpoint: None,
-            len: None,
         };
         if files.metrics().exists() {
             for record in read_metrics(&files.metrics())? {
@@ -101,10 +99,8 @@ impl Run {
             .map(|(name, info)| Tensor { name, shape: info.shape.clone() })
             .collect();
         self.tensors.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
-        let meta = head.metadata().as_ref().and_then(|meta| meta.get("dss"));
-        let meta: Value = meta.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        self.labels = serde_json::from_value(meta["labels"].clone()).unwrap_or_default();
-        self.len = meta["io"]["len"].as_u64();
+        // A report of the curves does not fail for metadata that cannot be read.
+        self.meta = checkpoint::load_meta(path).ok();
         self.checkpoint = Some(path.to_owned());
         Ok(())
     }

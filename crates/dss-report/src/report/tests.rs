@@ -5,7 +5,10 @@ use dss_train::config::Config;
 use dss_train::environment::Environment;
 use dss_train::run_dir::{EvalRecord, Record, State, TrainRecord};
 
+use burn::tensor::Device;
+
 use super::*;
+use crate::text::count;
 
 /// A run directory under the system's folder for temporary files, or under `DSS_REPORT_DIR` to look at it.
 struct Made {
@@ -120,33 +123,17 @@ fn eval(step: u64, scores: Scores, best: bool) -> EvalRecord {
     EvalRecord { step, epoch, scores, best, seconds, peak_mb: Some(222.0) }
 }
 
-fn checkpoint(path: &Path, labels: &[String]) {
-    use safetensors::{Dtype, tensor::TensorView};
-    let mut shapes: Vec<(String, Vec<usize>)> = vec![
-        ("encoder.weight".into(), vec![18, 64]),
-        ("head.weight".into(), vec![10, 64]),
-        ("head.bias".into(), vec![10]),
-    ];
-    for i in 0..11 {
-        let mixer = format!("layers.{i}.mixer");
-        shapes.extend([
-            (format!("{mixer}.lambda"), vec![32, 2]),
-            (format!("{mixer}.delta_log"), vec![64, 2]),
-            (format!("{mixer}.w"), vec![1, 64, 32, 2]),
-            (format!("{mixer}.d"), vec![64]),
-            (format!("{mixer}.out.weight"), vec![64, 64]),
-            (format!("layers.{i}.norm.running_mean"), vec![64]),
-        ]);
-    }
-    let data: Vec<Vec<u8>> =
-        shapes.iter().map(|(_, s)| vec![0; 4 * s.iter().product::<usize>()]).collect();
-    let views = shapes.iter().zip(&data).map(|((name, shape), data)| {
-        (name.clone(), TensorView::new(Dtype::F32, shape.clone(), data).unwrap())
-    });
-    let meta = serde_json::json!({"labels": labels, "io": {"len": 200}}).to_string();
-    let meta = [("dss".to_owned(), meta)];
-    let bytes = safetensors::serialize(views, Some(meta.into())).unwrap();
-    fs::write(path, bytes).unwrap();
+/// Writes a small model of 11 layers; returns how many numbers of it are trained.
+fn checkpoint(path: &Path, labels: &[String]) -> usize {
+    use dss_nn::{CheckpointMeta, InputKind, Io, ModelConfig, NormKind, OutputKind};
+    let config =
+        ModelConfig { layers: 11, h: 4, n: 4, norm: NormKind::Batch, ..ModelConfig::default() };
+    let (input, output) = (InputKind::Tokens { vocab: 18 }, OutputKind::Sequence { outputs: 10 });
+    let model = config.init(&Io { input, output, len: 200 }, 0, &Device::flex()).unwrap();
+    let meta = CheckpointMeta { labels: labels.to_vec(), ..CheckpointMeta::new(&model) };
+    dss_nn::checkpoint::save(path, &model, &meta).unwrap();
+    let statistics = 11 * 2 * 4;
+    config.tensor_elements(model.io()).unwrap() - statistics
 }
 
 #[test]
@@ -174,19 +161,18 @@ fn a_finished_classification() {
     Environment::current(2).write(&made.dir).unwrap();
     let labels: Vec<String> =
         (0..10).map(|i| if i == 3 { "<three>".to_owned() } else { i.to_string() }).collect();
-    checkpoint(&made.dir.join("best.safetensors"), &labels);
+    let trained = checkpoint(&made.dir.join("best.safetensors"), &labels);
 
     let page = made.report();
     assert!(page.contains("72.34\u{a0}%") && page.contains("Test accuracy"));
     assert!(page.contains("&lt;three&gt;") && !page.contains("<three>"));
     assert!(page.contains("&lt;b&gt;odd &amp; &quot;strange&quot;&lt;/b&gt;"));
-    assert_eq!(page.matches("<svg class=\"chart\"").count(), 4);
+    assert_eq!(page.matches("<svg class=\"picture\"").count(), 4 + 5);
     assert!(page.contains("most frequent class: "));
     assert!(!page.contains("not finished"));
     assert!(page.find("layers.2.mixer.w") < page.find("layers.10.mixer.w"));
     assert!(page.contains("layers.0.norm.running_mean</code> <span"));
-    let per_layer = 64 + 128 + 4096 + 64 + 4096;
-    assert!(page.contains(&text::count(18 * 64 + 10 * 64 + 10 + 11 * per_layer)), "parameters");
+    assert!(page.contains(&count(trained as u64)) && page.contains("L = 200"), "parameters");
     assert!(page.contains(dss_kernels::simd_name()) && page.contains(&"5f2d".repeat(16)));
     assert!(page.len() < 400_000, "{} bytes", page.len());
 }
@@ -202,14 +188,14 @@ fn an_interrupted_regression() {
     assert!(page.contains("not finished") && page.contains("step 600 of 4\u{202f}000"), "{page}");
     assert!(page.contains("Best validation mean squared error"));
     assert!(!page.contains("Accuracy") && !page.contains("Confusion matrix"));
-    assert_eq!(page.matches("<svg class=\"chart\"").count(), 3);
+    assert_eq!(page.matches("<svg class=\"picture\"").count(), 3);
 }
 
 #[test]
 fn a_run_that_has_hardly_begun() {
     let made = Made::new("delay-laptop-0", "delay", &[]);
     let page = made.report();
-    assert!(page.contains("not finished") && !page.contains("<svg class=\"chart\""));
+    assert!(page.contains("not finished") && !page.contains("<svg class=\"picture\""));
     made.metrics(&[train(1, true)]);
     assert!(made.report().contains("<circle"));
 }

@@ -1,9 +1,8 @@
 //! Some kernels of each layer, from the one that peaks first to the one that peaks last.
 
 use super::{WIDTH, layer_name, titled};
-use crate::draw::Axis;
 use crate::draw::{
-    Anchor, Frame, Ink, MARGIN, Mark, Panel, Scene, TOP, Text, layer_colour, polyline,
+    Anchor, Axis, Frame, Ink, MARGIN, Mark, Panel, Scene, TOP, Text, layer_colour, polyline, thin,
 };
 use crate::inspect::bank::{Bank, argmax};
 use crate::inspect::{Inspection, Layer};
@@ -80,7 +79,9 @@ fn panel(scene: &mut Scene, frame: Frame, bank: &Bank, which: usize, ink: Ink) {
     panel.draw_columns(scene);
     let zero = panel.py(0.0);
     scene.stroke(format!("M{:.1} {zero:.1}H{:.1}", frame.x, frame.right()), Ink::Quiet, 0.8);
-    let points = outline(&k[..shown]).into_iter().map(|(x, y)| panel.at(x as f64, y / largest));
+    let points: Vec<(f64, f64)> =
+        k[..shown].iter().enumerate().map(|(x, y)| (x as f64, y / largest)).collect();
+    let points = thin(&points, POINTS).into_iter().map(|(x, y)| panel.at(x, y));
     scene.stroke(polyline(points), ink, 1.4);
     panel.draw_frame(scene);
     panel.draw_x(scene, true);
@@ -96,25 +97,6 @@ fn shown(k: &[f64]) -> usize {
         before < 0.999 * total
     });
     (needed.count() * 21 / 20).max(16).min(k.len()).max(1)
-}
-
-/// The lowest and the highest value of each stretch, so that few points keep the outline.
-fn outline(k: &[f64]) -> Vec<(usize, f64)> {
-    if k.len() <= POINTS {
-        return k.iter().copied().enumerate().collect();
-    }
-    let size = (2 * k.len()).div_ceil(POINTS);
-    let mut points = Vec::with_capacity(POINTS + 2);
-    for (i, stretch) in k.chunks(size).enumerate() {
-        let by = |a: &(usize, &f64), b: &(usize, &f64)| a.1.total_cmp(b.1);
-        let ends = [stretch.iter().enumerate().min_by(by), stretch.iter().enumerate().max_by(by)];
-        let mut ends: Vec<(usize, f64)> =
-            ends.into_iter().flatten().map(|(j, x)| (i * size + j, *x)).collect();
-        ends.sort_by_key(|(at, _)| *at);
-        ends.dedup_by_key(|(at, _)| *at);
-        points.extend(ends);
-    }
-    points
 }
 
 #[cfg(test)]
@@ -142,9 +124,5 @@ mod tests {
         k[..100].fill(1.0);
         assert_eq!(shown(&k), 105);
         assert_eq!((shown(&[1.0]), shown(&[0.0; 40])), (1, 16));
-        k[3210] = -7.0;
-        let thin = outline(&k);
-        assert!(thin.len() <= 402 && thin.contains(&(3210, -7.0)));
-        assert!(thin.is_sorted_by(|a, b| a.0 < b.0));
     }
 }

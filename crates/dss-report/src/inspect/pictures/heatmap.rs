@@ -1,9 +1,8 @@
 //! All kernels of a model at a glance: one row of pixels per kernel, |K|/‖K‖∞, sorted by where they peak.
 
 use super::{WIDTH, layer_name, titled};
-use crate::draw::Axis;
 use crate::draw::{
-    Anchor, Frame, Ink, MAGMA, MARGIN, Mark, Panel, Raster, Scene, TOP, Text, rectangle,
+    Anchor, Axis, Frame, Ink, MAGMA, MARGIN, Mark, Panel, Raster, Scene, TOP, rectangle,
 };
 use crate::inspect::bank::{Bank, LOCAL, argmax};
 use crate::inspect::{Inspection, Layer};
@@ -129,15 +128,7 @@ fn bar(scene: &mut Scene) {
         scene.label([frame.right() + 7.0, y + 4.0], label, Anchor::Start);
     }
     let at = [WIDTH - 4.0, frame.y - 9.0];
-    scene.marks.push(Mark::Text(Text {
-        at,
-        words: "|K| / ‖K‖∞".into(),
-        size: 11.0,
-        ink: Ink::Quiet,
-        anchor: Anchor::End,
-        bold: false,
-        upright: false,
-    }));
+    scene.label(at, "|K| / ‖K‖∞", Anchor::End);
 }
 
 #[cfg(test)]
