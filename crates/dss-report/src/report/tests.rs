@@ -1,11 +1,10 @@
 use std::fs;
 
+use burn::tensor::Device;
 use dss_train::Scores;
-use dss_train::config::Config;
+use dss_train::config::{Config, Setting};
 use dss_train::environment::Environment;
 use dss_train::run_dir::{EvalRecord, Record, State, TrainRecord};
-
-use burn::tensor::Device;
 
 use super::*;
 use crate::text::count;
@@ -25,7 +24,7 @@ impl Made {
         let dir = root.join(name);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("last")).unwrap();
-        let sets: Vec<_> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let sets: Vec<_> = sets.iter().map(|(k, v)| Setting::typed(k, v)).collect();
         let config = Config::resolve(task, None, &[], &sets).unwrap();
         fs::write(dir.join("config.toml"), config.to_annotated_toml()).unwrap();
         Self { dir, keep: keep.is_some() }
