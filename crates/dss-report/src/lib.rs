@@ -12,3 +12,4 @@ mod text;
 
 pub use draw::Scene;
 pub use error::{Error, Result};
+pub use text::csv_text;

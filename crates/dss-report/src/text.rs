@@ -18,6 +18,19 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
+/// Records of equal length as lines of CSV, with quotes where they are needed.
+pub fn csv_text<R>(records: impl IntoIterator<Item = R>) -> String
+where
+    R: IntoIterator<Item: AsRef<[u8]>>,
+{
+    let mut out = csv::Writer::from_writer(Vec::new());
+    for record in records {
+        out.write_record(record).expect("a Vec takes every byte, and the lengths are equal");
+    }
+    let bytes = out.into_inner().expect("a Vec takes every byte");
+    String::from_utf8(bytes).expect("cells are text")
+}
+
 /// 1234567 as `1 234 567`, with spaces that do not break.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();

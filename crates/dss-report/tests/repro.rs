@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use burn::tensor::Device;
 use common::{TempDir, assert_same, remains};
 use dss_report::repro::{
-    Budget, Cell, Ended, Grid, GridOptions, Kind, Request, State, Table, Watch,
+    Budget, Cell, Grid, GridOptions, GridSetting, GridSummary, Progress, Request, RunStatus, Table,
+    TableKind, Watch,
 };
 use dss_train::{Event, Observer};
 
@@ -30,13 +31,17 @@ const SMALL: [&str; 12] = [
     "listops:max_length=30",
 ];
 
+fn set(text: &str) -> GridSetting {
+    text.parse().unwrap()
+}
+
 fn request(budget: Budget, tasks: &[&str], models: &[&str]) -> Request {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     Request {
         budget: Some(budget),
         tasks: owned(tasks),
         models: owned(models),
-        sets: owned(&SMALL),
+        sets: SMALL.map(set).to_vec(),
         ..Request::default()
     }
 }
@@ -44,7 +49,7 @@ fn request(budget: Budget, tasks: &[&str], models: &[&str]) -> Request {
 /// Counts what happens, and stops after so many steps of all runs together.
 struct Watcher {
     begun: Vec<String>,
-    ended: Vec<State>,
+    ended: Vec<RunStatus>,
     notes: Vec<String>,
     left: Option<u64>,
     stop: Arc<AtomicBool>,
@@ -87,12 +92,21 @@ impl Watch for Watcher {
         Box::new(StopAfter { left: self.left, stop: self.stop.clone() })
     }
 
-    fn end(&mut self, _: &Cell, state: &State) {
-        self.ended.push(state.clone());
+    fn end(&mut self, _: &Cell, status: &RunStatus) {
+        self.ended.push(status.clone());
     }
 }
 
-fn work(root: &Path, kind: Kind, request: &Request, stop_after: Option<u64>) -> (Watcher, Ended) {
+fn table(grid: &Grid) -> Table {
+    Table::new(grid, &Progress::read(grid))
+}
+
+fn work(
+    root: &Path,
+    kind: TableKind,
+    request: &Request,
+    stop_after: Option<u64>,
+) -> (Watcher, GridSummary) {
     let mut grid = Grid::open(root, kind, request).unwrap();
     let mut watcher = Watcher::new(stop_after);
     let stop = watcher.stop.clone();
@@ -107,15 +121,15 @@ fn interrupted_and_resumed_to_the_same_bits() {
     let request =
         request(Budget::Steps(12), &["delay", "adding"], &["dss-softmax", "dss-exp-no-scale"]);
     let (whole, cut) = (temp.join("whole"), temp.join("cut"));
-    let (watcher, ended) = work(&whole, Kind::Lra, &request, None);
-    assert_eq!(ended, Ended { failed: 0, skipped: 0, interrupted: false });
+    let (watcher, ended) = work(&whole, TableKind::Lra, &request, None);
+    assert_eq!(ended, GridSummary { failed: 0, skipped: 0, interrupted: false });
     assert_eq!(watcher.begun.len(), 4);
-    assert!(watcher.ended.iter().all(|state| matches!(state, State::Done(o) if o.steps == 12)));
+    assert!(watcher.ended.iter().all(|state| matches!(state, RunStatus::Done(o) if o.steps == 12)));
 
     // Each part gets 7 steps of a run further.
     let mut parts = 0;
     loop {
-        let (watcher, ended) = work(&cut, Kind::Lra, &request, Some(7));
+        let (watcher, ended) = work(&cut, TableKind::Lra, &request, Some(7));
         assert!(cut.join("table.html").exists(), "the table of what is there");
         parts += 1;
         assert!(parts < 20);
@@ -128,15 +142,15 @@ fn interrupted_and_resumed_to_the_same_bits() {
     for name in watcher.begun {
         assert_same(&remains(&whole.join(&name)), &remains(&cut.join(&name)), &name);
     }
-    let (watcher, _) = work(&cut, Kind::Lra, &request, None);
+    let (watcher, _) = work(&cut, TableKind::Lra, &request, None);
     assert!(watcher.begun.is_empty(), "what is complete is not run again: {:?}", watcher.begun);
 
     // More seeds and models: only they are run; the table keeps the others.
     let more = Request { seeds: Some(2), models: vec!["dss-exp".into()], ..request };
-    let (watcher, _) = work(&cut, Kind::Lra, &more, None);
+    let (watcher, _) = work(&cut, TableKind::Lra, &more, None);
     let expected = ["delay-dss-exp-0", "adding-dss-exp-0", "delay-dss-exp-1", "adding-dss-exp-1"];
     assert_eq!(watcher.begun, expected);
-    let table = Table::of(&Grid::open(&cut, Kind::Lra, &more).unwrap()).unwrap();
+    let table = table(&Grid::open(&cut, TableKind::Lra, &more).unwrap());
     let row = |model| table.rows.iter().find(|row| row.model == Some(model)).unwrap();
     assert!(row("dss-exp").entries.iter().all(|entry| entry.spread.is_some()));
     assert!(row("dss-softmax").entries.iter().all(|e| e.ours.is_some() && e.spread.is_none()));
@@ -146,9 +160,9 @@ fn interrupted_and_resumed_to_the_same_bits() {
 
     // Another budget, table or setting is another grid.
     for (kind, change) in [
-        (Kind::Lra, Request { budget: Some(Budget::Steps(13)), ..more.clone() }),
-        (Kind::Speech, more.clone()),
-        (Kind::Lra, Request { sets: vec!["h=16".into()], ..more.clone() }),
+        (TableKind::Lra, Request { budget: Some(Budget::Steps(13)), ..more.clone() }),
+        (TableKind::Speech, more.clone()),
+        (TableKind::Lra, Request { sets: vec![set("h=16")], ..more.clone() }),
     ] {
         let error = Grid::open(&cut, kind, &change).unwrap_err().to_string();
         assert!(error.contains("it holds a grid with") && error.contains("--out"), "{error}");
@@ -160,20 +174,20 @@ fn a_failure_does_not_stop_the_others() {
     let temp = TempDir::new("repro-failure");
     let tasks = ["smnist", "adding", "delay"];
     let mut request = request(Budget::Steps(6), &tasks, &["dss-softmax"]);
-    request.sets.push("adding:lr=1e30".into());
+    request.sets.push(set("adding:lr=1e30"));
     request.data_dir = Some(temp.join("nothing"));
-    let (watcher, ended) = work(&temp.join("grid"), Kind::Lra, &request, None);
-    assert_eq!(ended, Ended { failed: 1, skipped: 1, interrupted: false });
+    let (watcher, ended) = work(&temp.join("grid"), TableKind::Lra, &request, None);
+    assert_eq!(ended, GridSummary { failed: 1, skipped: 1, interrupted: false });
     assert_eq!(watcher.begun, ["adding-dss-softmax-0", "delay-dss-softmax-0"]);
     let left_out = watcher.notes.iter().find(|note| note.starts_with("smnist is left out"));
     assert!(left_out.is_some_and(|note| note.contains("dss data get smnist")), "{left_out:?}");
     // Later tables know it too; the next attempt tries again.
-    let grid = Grid::open(&temp.join("grid"), Kind::Lra, &request).unwrap();
-    let text = Table::of(&grid).unwrap().to_text();
+    let grid = Grid::open(&temp.join("grid"), TableKind::Lra, &request).unwrap();
+    let text = table(&grid).to_text();
     for part in ["failed", "adding-dss-softmax-0 failed: step", "no data", "train.lr"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
-    let (watcher, _) = work(&temp.join("grid"), Kind::Lra, &request, None);
+    let (watcher, _) = work(&temp.join("grid"), TableKind::Lra, &request, None);
     assert_eq!(watcher.begun, ["adding-dss-softmax-0"]);
 }
 
@@ -183,21 +197,21 @@ fn a_time_is_measured_once() {
     let models = ["dss-softmax", "dss-exp"];
     let request = request(Budget::Seconds(1), &["listops"], &models);
     let root = temp.join("grid");
-    let (watcher, ended) = work(&root, Kind::Ablations, &request, Some(3));
+    let (watcher, ended) = work(&root, TableKind::Ablations, &request, Some(3));
     assert!(ended.interrupted && watcher.notes.iter().any(|note| note.contains("measuring")));
     let decided = std::fs::read(root.join("grid.toml")).unwrap();
-    let (watcher, ended) = work(&root, Kind::Ablations, &request, None);
+    let (watcher, ended) = work(&root, TableKind::Ablations, &request, None);
     assert!(!ended.interrupted && watcher.notes.is_empty(), "{:?}", watcher.notes);
     assert_eq!(std::fs::read(root.join("grid.toml")).unwrap(), decided);
     // Equal steps for all models, and the generated data made once for all of them.
     let steps = watcher.ended.iter().map(|state| match state {
-        State::Done(outcome) => outcome.steps,
+        RunStatus::Done(outcome) => outcome.steps,
         other => panic!("{other:?}"),
     });
     let steps: Vec<u64> = steps.collect();
     assert!(steps.len() == 2 && steps[0] == steps[1] && steps[0] >= 10, "{steps:?}");
     assert!(root.join("data").is_dir());
-    let table = Table::of(&Grid::open(&root, Kind::Ablations, &request).unwrap()).unwrap();
+    let table = table(&Grid::open(&root, TableKind::Ablations, &request).unwrap());
     assert!(table.argmax_95[0].ours.is_some_and(|at| (0.0..30.0).contains(&at)));
     assert_eq!(table.argmax_95[0].paper, Some("89"));
 }
@@ -207,11 +221,11 @@ fn settings_that_cannot_be_used_are_found_at_once() {
     let temp = TempDir::new("repro-usage");
     let root = temp.join("grid");
     let mut wrong = request(Budget::Steps(6), &["delay"], &["dss-softmax"]);
-    wrong.sets.push("layer=3".into());
-    let error = Grid::open(&root, Kind::Lra, &wrong).unwrap_err().to_string();
+    wrong.sets.push(set("layer=3"));
+    let error = Grid::open(&root, TableKind::Lra, &wrong).unwrap_err().to_string();
     assert!(error.contains("layers"), "{error}");
     let full = Request { sets: Vec::new(), ..request(Budget::Full, &["delay"], &[]) };
-    let error = Grid::open(&root, Kind::Lra, &full).unwrap_err().to_string();
+    let error = Grid::open(&root, TableKind::Lra, &full).unwrap_err().to_string();
     assert!(error.contains("no preset `paper`"), "{error}");
     assert!(!root.exists(), "nothing is written");
 }
@@ -222,21 +236,21 @@ fn full_is_the_papers_setting() {
     let temp = TempDir::new("repro-full");
     let models = vec!["dss-softmax".to_owned(), "s4".to_owned()];
     let request = Request { budget: Some(Budget::Full), models, ..Request::default() };
-    let grid = Grid::open(&temp.join("grid"), Kind::Lra, &request).unwrap();
-    for cell in grid.cells().unwrap() {
+    let grid = Grid::open(&temp.join("grid"), TableKind::Lra, &request).unwrap();
+    for cell in grid.cells() {
         let paper = dss_train::config::Request {
             task: cell.task.clone(),
             preset: Some("paper".into()),
             model: Some(cell.model.name.into()),
             ..Default::default()
         };
-        let (paper, config) = (paper.resolve().unwrap().0, grid.config(&cell).unwrap());
+        let (paper, config) = (paper.resolve().unwrap().0, grid.config(&cell));
         assert_eq!((&config.model, &config.train), (&paper.model, &paper.train), "{}", cell.name());
         if cell.task == "path-x" {
             assert_eq!(config.train.batch, if cell.model.name == "s4" { 32 } else { 16 });
         }
     }
-    let table = Table::of(&grid).unwrap();
+    let table = table(&grid);
     assert!(table.columns.iter().all(|column| column.changes.is_empty()), "{:?}", table.columns);
 }
 
@@ -246,12 +260,12 @@ fn equal_budgets_are_equal_sizes() {
     let temp = TempDir::new("repro-equal");
     let models = dss_report::repro::MODELS.iter().map(|model| model.name.to_owned()).collect();
     let request = Request { budget: Some(Budget::Steps(1000)), models, ..Request::default() };
-    for kind in [Kind::Lra, Kind::Speech, Kind::Ablations] {
+    for kind in [TableKind::Lra, TableKind::Speech, TableKind::Ablations] {
         let grid = Grid::open(&temp.join("grid"), kind, &request).unwrap();
         for task in grid.tasks() {
             let sizes = grid.models().map(|model| {
-                let cell = grid.seeds(task, model).unwrap().remove(0);
-                let c = grid.config(&cell).unwrap();
+                let cell = grid.seeds(task, model).remove(0);
+                let c = grid.config(&cell);
                 let (m, t) = (c.model, c.train);
                 let run = (t.batch, t.max_steps, t.epochs, t.eval_every, t.warmup_steps, t.seed);
                 (c.task, m.layers, m.h, m.n, m.norm, m.bidirectional, m.glu, t.schedule, t.lr, run)

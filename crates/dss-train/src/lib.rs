@@ -27,5 +27,5 @@ pub use config::{Config, Schedule, TrainConfig};
 pub use error::{Error, Result};
 pub use scores::Scores;
 pub use trainer::{
-    Event, Found, Observer, Split, Stopped, Summary, TrainOptions, gradients, train,
+    Event, Found, Observer, Split, Stopped, Summary, TrainOptions, epoch_batches, gradients, train,
 };

@@ -97,8 +97,11 @@ impl Scene {
                 }
                 Mark::Fill { path, ink, opacity } => {
                     let fill = ink.css(theme);
-                    let _ =
-                        writeln!(out, "<path d=\"{path}\" fill=\"{fill}\"{}/>", opaque("fill", *opacity));
+                    let _ = writeln!(
+                        out,
+                        "<path d=\"{path}\" fill=\"{fill}\"{}/>",
+                        opaque("fill", *opacity)
+                    );
                 }
                 Mark::Dots { at, radius, ink, opacity } => {
                     let fill = ink.css(theme);

@@ -7,7 +7,6 @@
 //! | `layers.{i}.delta` | `[H, 2]` | Δ for the real and the imaginary part of Λ |
 //! | all others | | the tensors of the checkpoint, see [`dss_nn::named`] |
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use dss_train::run_dir::write_file;
@@ -16,6 +15,7 @@ use safetensors::tensor::TensorView;
 
 use super::{Inspection, Layer};
 use crate::error::{Error, Result};
+use crate::text::csv_text;
 
 /// The kind of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,31 +131,23 @@ fn safetensors_of(arrays: &[Array]) -> Result<Vec<u8>> {
     Ok(safetensors::serialize(views, None).map_err(fault)?)
 }
 
-/// A head line, then one line per combination of the outer indices.
+/// A header, then one line per combination of the outer indices.
 fn csv(array: &Array) -> String {
     let (outer, last) = match array.shape.split_last() {
         Some((last, outer)) => (outer, *last),
         None => (&[][..], 1),
     };
     let names = (0..outer.len()).map(|i| format!("i{i}")).chain((0..last).map(|i| i.to_string()));
-    let mut out = names.collect::<Vec<_>>().join(",");
-    out.push('\n');
-    for (row, values) in array.values.chunks(last.max(1)).enumerate() {
+    let rows = array.values.chunks(last.max(1)).enumerate().map(|(row, values)| {
         let mut rest = row;
-        let mut index: Vec<String> = Vec::with_capacity(outer.len());
-        for size in outer.iter().rev() {
-            index.push((rest % size).to_string());
+        let mut index = vec![0; outer.len()];
+        for (place, size) in index.iter_mut().zip(outer).rev() {
+            *place = rest % size;
             rest /= size;
         }
-        index.reverse();
-        let mut first = true;
-        for cell in index.into_iter().chain(values.iter().map(f64::to_string)) {
-            let _ = write!(out, "{}{cell}", if first { "" } else { "," });
-            first = false;
-        }
-        out.push('\n');
-    }
-    out
+        index.iter().map(usize::to_string).chain(values.iter().map(f64::to_string)).collect()
+    });
+    csv_text(std::iter::once(names.collect::<Vec<String>>()).chain(rows))
 }
 
 #[cfg(test)]

@@ -174,10 +174,15 @@ impl Inspection {
             len,
             rate: self.rate,
             layers,
-            peaks: peaks(self.layers.iter().flat_map(|layer| layer.kernels.rows())),
+            peaks: self.peaks(),
             past_end: self.past_end(),
             causality: Causality::of(&self.model, len),
         })
+    }
+
+    /// Where the kernels of all layers together peak.
+    pub fn peaks(&self) -> Peaks {
+        peaks(self.layers.iter().flat_map(|layer| layer.kernels.rows()))
     }
 
     /// The name of the task, or nothing.

@@ -24,7 +24,7 @@ pub(super) fn html(run: &Run) -> String {
         format!("<div class=\"charts\">\n{charts}</div>\n")
     });
     if let Some(matrix) = run.test.as_ref().and_then(|t| t.scores.confusion.as_ref()) {
-        let table = confusion::html(matrix, run.meta.as_ref().map_or(&[], |meta| &meta.labels));
+        let table = confusion::html(matrix, run.meta.as_ref().map_or(&[][..], |meta| &meta.labels));
         section(&mut out, "Confusion matrix of the test set", &table, str::to_owned);
     }
     let baselines = run.test.as_ref().map(|t| tables::baselines(&t.scores)).unwrap_or_default();
@@ -48,9 +48,10 @@ fn section(out: &mut String, title: &str, body: &str, wrap: impl Fn(&str) -> Str
 
 fn head(run: &Run, out: &mut String) {
     let model = &run.config.model;
-    let length = run.meta.as_ref().map(|meta| {
-        format!(", sequences of up to L = {} steps", count(meta.io.len as u64))
-    });
+    let length = run
+        .meta
+        .as_ref()
+        .map(|meta| format!(", sequences of up to L = {} steps", count(meta.io.len as u64)));
     let _ = write!(
         out,
         "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: {}, {} of H = {} channels and N = {} states{}.</p>\n",

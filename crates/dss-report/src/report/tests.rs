@@ -10,12 +10,12 @@ use super::*;
 use crate::text::count;
 
 /// A run directory under the system's folder for temporary files, or under `DSS_REPORT_DIR` to look at it.
-struct Made {
+struct TestRun {
     dir: PathBuf,
     keep: bool,
 }
 
-impl Made {
+impl TestRun {
     fn new(name: &str, task: &str, sets: &[(&str, &str)]) -> Self {
         let keep = std::env::var_os("DSS_REPORT_DIR");
         let root = keep.clone().map_or_else(std::env::temp_dir, PathBuf::from);
@@ -52,7 +52,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for TestRun {
     fn drop(&mut self) {
         if !self.keep {
             let _ = fs::remove_dir_all(&self.dir);
@@ -138,7 +138,7 @@ fn checkpoint(path: &Path, labels: &[String]) -> usize {
 #[test]
 fn a_finished_classification() {
     let made =
-        Made::new("listops-laptop-0", "listops", &[("task.dir", "<b>odd & \"strange\"</b>")]);
+        TestRun::new("listops-laptop-0", "listops", &[("task.dir", "<b>odd & \"strange\"</b>")]);
     let mut records = Vec::new();
     for step in 1..=4000 {
         if step % 4 == 0 {
@@ -178,7 +178,7 @@ fn a_finished_classification() {
 
 #[test]
 fn an_interrupted_regression() {
-    let made = Made::new("adding-laptop-0", "adding", &[("epochs", "20")]);
+    let made = TestRun::new("adding-laptop-0", "adding", &[("epochs", "20")]);
     let mut records: Vec<Record> = (1..=150).map(|i| train(4 * i, false)).collect();
     records.push(Record::Val(eval(400, scores(400, false), true)));
     made.metrics(&records);
@@ -192,7 +192,7 @@ fn an_interrupted_regression() {
 
 #[test]
 fn a_run_that_has_hardly_begun() {
-    let made = Made::new("delay-laptop-0", "delay", &[]);
+    let made = TestRun::new("delay-laptop-0", "delay", &[]);
     let page = made.report();
     assert!(page.contains("not finished") && !page.contains("<svg class=\"picture\""));
     made.metrics(&[train(1, true)]);

@@ -29,7 +29,7 @@ impl FromStr for Budget {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is no budget: expected a time per run such as 90s, 10m, 1h or 1h30m, a number of steps such as 2000steps, or full"
+                "invalid budget `{text}`: expected a time per run such as 90s, 10m, 1h or 1h30m, a number of steps such as 2000steps, or full"
             )
         };
         if text == "full" {

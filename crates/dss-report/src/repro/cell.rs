@@ -5,9 +5,9 @@ use std::path::Path;
 use dss_nn::checkpoint;
 use dss_train::Scores;
 use dss_train::config::Config;
-use dss_train::run_dir::{self, Record, RunDir, State as Stand, read_metrics};
+use dss_train::run_dir::{self, Record, RunDir, State as TrainingState, read_metrics};
 
-use super::models::Model;
+use super::models::GridModel;
 use crate::error::Result;
 
 /// A run of the grid.
@@ -16,7 +16,7 @@ pub struct Cell {
     /// The task.
     pub task: String,
     /// The model.
-    pub model: &'static Model,
+    pub model: &'static GridModel,
     /// The seed.
     pub seed: u64,
 }
@@ -30,21 +30,34 @@ impl Cell {
 
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum State {
+pub enum RunStatus {
     /// It has not begun.
     Waiting,
-    /// It can go on.
+    /// It can be continued.
     Begun {
         /// Optimiser steps done, as far as they are saved.
         steps: u64,
     },
     /// It is complete.
     Done(Box<Outcome>),
-    /// It ended with an error, or cannot go on.
+    /// It ended with an error, or cannot be continued.
     Failed {
         /// What went wrong.
         error: String,
     },
+}
+
+impl RunStatus {
+    /// In a word or two. `skipped`: whether the task has no data.
+    pub fn name(&self, skipped: bool) -> &'static str {
+        match self {
+            Self::Done(_) => "done",
+            Self::Failed { .. } => "failed",
+            Self::Begun { .. } | Self::Waiting if skipped => "no data",
+            Self::Begun { .. } => "begun",
+            Self::Waiting => "waiting",
+        }
+    }
 }
 
 /// The result of a complete run.
@@ -63,10 +76,10 @@ pub struct Outcome {
 }
 
 /// What the directory of a run says. `config`: what the run should be, if that is known yet.
-pub(super) fn state(dir: &Path, config: Option<&Config>) -> Result<State> {
+pub(super) fn read_status(dir: &Path, config: Option<&Config>) -> Result<RunStatus> {
     let run = RunDir::new(dir);
     if !run.config().exists() {
-        return Ok(State::Waiting);
+        return Ok(RunStatus::Waiting);
     }
     if let Some(config) = config {
         let keys = run_dir::differences(&Config::from_run(dir)?, config);
@@ -76,22 +89,22 @@ pub(super) fn state(dir: &Path, config: Option<&Config>) -> Result<State> {
     }
     let file = run.last().join("state.json");
     if !file.exists() {
-        return Ok(State::Begun { steps: 0 });
+        return Ok(RunStatus::Begun { steps: 0 });
     }
-    let stand = Stand::load(&file)?;
+    let state = TrainingState::load(&file)?;
     let records = if run.metrics().exists() { read_metrics(&run.metrics())? } else { Vec::new() };
     let test = records.into_iter().find_map(|record| match record {
         Record::Test(record) => Some(record),
         Record::Train(_) | Record::Val(_) => None,
     });
     Ok(match test {
-        Some(test) => State::Done(Box::new(Outcome {
+        Some(test) => RunStatus::Done(Box::new(Outcome {
             test: test.scores,
-            steps: stand.step,
+            steps: state.step,
             seconds: test.seconds,
-            parameters: stand.parameters,
+            parameters: state.parameters,
             length: checkpoint::load_meta(run.best()).ok().map(|meta| meta.io.len),
         })),
-        None => State::Begun { steps: stand.step },
+        None => RunStatus::Begun { steps: state.step },
     })
 }

@@ -1,7 +1,5 @@
 //! In words: how the settings of a task differ from the paper's.
 
-use std::collections::BTreeMap;
-
 use dss_train::config::{Config, MODEL, TRAIN};
 use serde_json::Value;
 
@@ -54,7 +52,7 @@ const COUNTS: [&str; 3] = ["task.train", "task.val", "task.test"];
 
 /// What differs: the data first, then the model, then the training.
 pub(super) fn between(here: &Config, paper: &Config) -> Vec<String> {
-    let (here, paper) = (flat(here), flat(paper));
+    let (here, paper) = (here.flat(), paper.flat());
     let mut found: Vec<(usize, String)> = Vec::new();
     for (key, value) in &here {
         if SILENT.contains(&key.as_str()) || paper.get(key) == Some(value) {
@@ -106,19 +104,6 @@ fn show(key: &str, value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-/// Every setting under its dotted key.
-fn flat(config: &Config) -> BTreeMap<String, Value> {
-    let mut all = BTreeMap::new();
-    if let Ok(Value::Object(sections)) = serde_json::to_value(config) {
-        for (section, values) in sections {
-            if let Value::Object(values) = values {
-                all.extend(values.into_iter().map(|(k, v)| (format!("{section}.{k}"), v)));
-            }
-        }
-    }
-    all
 }
 
 #[cfg(test)]

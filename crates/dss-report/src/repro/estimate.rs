@@ -9,12 +9,9 @@ use dss_train::config::Config;
 use dss_train::gradients;
 use dss_train::threads;
 
-use super::paper;
+use super::{paper, tasks};
 use crate::error::Result;
 
-/// Training examples of the tasks whose presets take all there are.
-const EXAMPLES: [(&str, u64); 4] =
-    [("text", 25_000), ("retrieval", 147_086), ("image", 45_000), ("speech", 24_482)];
 /// Two small batches: the time of a step is a line through theirs.
 const BATCHES: [usize; 2] = [1, 3];
 const TIMED: usize = 2;
@@ -29,22 +26,21 @@ pub(super) fn seconds(
     device: &Device,
     threads: Option<usize>,
 ) -> Result<Option<f64>> {
-    let task = config.task.name();
-    let settings = serde_json::to_value(&config.task).unwrap_or_default();
-    let count = |key: &str| settings[key].as_u64().filter(|n| *n > 0);
-    let known = EXAMPLES.iter().find(|(name, _)| *name == task).map(|(_, n)| *n);
-    let (Some(examples), Some(length)) = (count("train").or(known), paper::length(task)) else {
+    let task = &config.task;
+    let asked = tasks::counts(task).map_or(0, |[train, ..]| train);
+    let examples = if asked > 0 { Some(asked) } else { paper::training_examples(task.name()) };
+    let (Some(examples), Some(length)) = (examples, paper::length(task.name())) else {
         return Ok(None);
     };
-    let length = count("len").map_or(length, |len| len as usize);
+    let length = tasks::length(task).unwrap_or(length);
     let [one, three] = threads::with(threads, || -> Result<[f64; 2]> {
         Ok([step(config, length, BATCHES[0], device)?, step(config, length, BATCHES[1], device)?])
     })??;
     let per_sequence = ((three - one) / (BATCHES[1] - BATCHES[0]) as f64).max(0.0);
-    let pair = if task == "retrieval" { 2 } else { 1 };
-    let sequences = config.train.batch * config.train.accumulate * pair;
+    let examples_per_step = config.train.batch * config.train.accumulate;
+    let sequences = examples_per_step * tasks::sequences_per_example(task);
     let step = one + per_sequence * (sequences - BATCHES[0]) as f64;
-    let steps = config.train.total_steps(config.train.steps_per_epoch(examples as usize));
+    let steps = config.train.total_steps(config.train.steps_per_epoch(examples));
     Ok(Some(step * steps as f64))
 }
 

@@ -3,26 +3,30 @@
 //! A [`Grid`] is task × model × seed, each an ordinary run directory; [`Grid::run`] works through what is not complete,
 //! [`Table`] shows what is there next to the paper's numbers ([`paper`]).
 
-mod argmax;
 mod budget;
 mod cell;
 mod changes;
 mod estimate;
 mod grid;
-mod kind;
 mod models;
 pub mod paper;
 mod plan;
+mod progress;
 mod run;
+mod setting;
 mod speed;
 mod table;
+mod table_kind;
+mod tasks;
 
 pub use budget::Budget;
-pub use cell::{Cell, Outcome, State};
+pub use cell::{Cell, Outcome, RunStatus};
 pub use grid::{Grid, Request};
-pub use kind::Kind;
-pub use models::{MODELS, Model};
+pub use models::{GridModel, MODELS};
 pub use plan::Plan;
-pub use run::{Ended, GridOptions, Watch};
+pub use progress::Progress;
+pub use run::{GridOptions, GridSummary, Watch};
+pub use setting::GridSetting;
 pub use speed::Speed;
-pub use table::{Column, Entry, Row, Run, Table};
+pub use table::{Column, Entry, Row, Table, TableRun};
+pub use table_kind::TableKind;

@@ -1,8 +1,14 @@
-//! The rows that can be run: models and ablations.
+//! The rows that can be run: the models and ablations of training that have a name for tables.
+
+use std::sync::LazyLock;
+
+use dss_train::config;
+
+use super::paper;
 
 /// A model, or an ablation of one.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Model {
+pub struct GridModel {
     /// Its name on the command line and in directories.
     pub name: &'static str,
     /// Its name in tables.
@@ -13,47 +19,55 @@ pub struct Model {
     pub ablation: Option<&'static str>,
 }
 
-const fn plain(name: &'static str, label: &'static str) -> Model {
-    Model { name, label, base: name, ablation: None }
-}
-
-const fn ablated(name: &'static str, label: &'static str) -> Model {
-    Model { name, label, base: "dss-softmax", ablation: Some(name) }
-}
-
-/// All of them.
-pub const MODELS: [Model; 8] = [
-    plain("s4", "S4"),
-    plain("s4d", "S4D"),
-    plain("dss-softmax", "DSS-softmax"),
-    plain("dss-exp", "DSS-exp"),
-    plain("dss-exp-no-scale", "DSS-exp-no-scale"),
-    ablated("random-init", "DSS-softmax, random init"),
-    ablated("kernel-128", "DSS-softmax, kernel length 128"),
-    ablated("tied-delta", "DSS-softmax, tied Δ"),
-];
-
-/// The model whose speed decides the steps of a budget, and whose settings are compared with the paper's.
-pub const REFERENCE: &Model = &MODELS[2];
+/// All of them: those of the paper's Table 1 in its order, then the others.
+pub static MODELS: LazyLock<Vec<GridModel>> = LazyLock::new(|| {
+    let models = config::MODELS.iter().map(|model| GridModel {
+        name: model.name,
+        label: model.label,
+        base: model.name,
+        ablation: None,
+    });
+    let ablations = config::ABLATIONS.iter().map(|ablation| GridModel {
+        name: ablation.name,
+        label: ablation.label,
+        base: config::MODELS[0].name,
+        ablation: Some(ablation.name),
+    });
+    let mut all: Vec<_> = models.chain(ablations).filter(|model| !model.label.is_empty()).collect();
+    let place = |name| paper::LRA.rows.iter().position(|row| row.model == Some(name));
+    all.sort_by_key(|model| place(model.name).unwrap_or(usize::MAX));
+    all
+});
 
 /// The model of this name.
-pub fn model(name: &str) -> Option<&'static Model> {
+pub fn model(name: &str) -> Option<&'static GridModel> {
     MODELS.iter().find(|model| model.name == name)
+}
+
+/// DSS-softmax: its speed decides the steps of a budget, and its settings are compared with the paper's.
+pub fn reference() -> &'static GridModel {
+    model(config::MODELS[0].name).expect("the default model is a row")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dss_train::config;
 
     #[test]
-    fn every_model_and_ablation_is_one_of_training() {
-        for model in &MODELS {
-            assert!(config::MODELS.iter().any(|m| m.name == model.base), "{}", model.name);
-            let known = |name| config::ABLATIONS.iter().any(|a| a.name == name);
-            assert!(model.ablation.is_none_or(known), "{}", model.name);
+    fn rows_are_in_the_order_of_the_paper() {
+        let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
+        let paper = ["s4", "dss-softmax", "dss-exp", "dss-exp-no-scale"];
+        assert_eq!(names[..4], paper);
+        assert!(config::MODELS.iter().all(|model| names.contains(&model.name)), "{names:?}");
+        assert_eq!(reference().label, "DSS-softmax");
+    }
+
+    #[test]
+    fn every_row_of_the_paper_that_is_ours_is_a_model() {
+        for table in [&paper::LRA, &paper::SPEECH, &paper::ABLATIONS] {
+            assert!(
+                table.rows.iter().filter_map(|row| row.model).all(|name| model(name).is_some())
+            );
         }
-        assert_eq!(REFERENCE.name, "dss-softmax");
-        assert!(config::MODELS.iter().all(|m| model(m.name).is_some()));
     }
 }

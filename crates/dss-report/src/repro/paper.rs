@@ -15,7 +15,7 @@ pub struct PaperTable {
 /// A row of a table.
 #[derive(Debug)]
 pub struct PaperRow {
-    /// The system, as the paper calls it.
+    /// The system, as the paper calls it; if it can be run here, its name here.
     pub label: &'static str,
     /// Its name here, if it can be run here.
     pub model: Option<&'static str>,
@@ -35,11 +35,10 @@ const fn reported(
 
 const fn ours(
     model: &'static str,
-    label: &'static str,
     numbers: &'static [&'static str],
     average: Option<&'static str>,
 ) -> PaperRow {
-    PaperRow { label, model: Some(model), numbers, average }
+    PaperRow { label: model, model: Some(model), numbers, average }
 }
 
 /// Table 1: Long Range Arena.
@@ -76,25 +75,10 @@ pub const LRA: PaperTable = PaperTable {
             &["58.35", "76.02", "87.09", "87.26", "86.05", "88.10"],
             Some("80.48"),
         ),
-        ours("s4", "S4", &["57.6", "75.4", "87.6", "86.5", "86.2", "88.0"], Some("80.21")),
-        ours(
-            "dss-softmax",
-            "DSS-softmax",
-            &["60.6", "84.8", "87.8", "85.7", "84.6", "87.8"],
-            Some("81.88"),
-        ),
-        ours(
-            "dss-exp",
-            "DSS-exp",
-            &["59.7", "84.6", "87.6", "84.9", "84.7", "85.6"],
-            Some("81.18"),
-        ),
-        ours(
-            "dss-exp-no-scale",
-            "DSS-exp-no-scale",
-            &["59.3", "82.4", "86.0", "81.2", "81.3", FAILS],
-            Some("65.03"),
-        ),
+        ours("s4", &["57.6", "75.4", "87.6", "86.5", "86.2", "88.0"], Some("80.21")),
+        ours("dss-softmax", &["60.6", "84.8", "87.8", "85.7", "84.6", "87.8"], Some("81.88")),
+        ours("dss-exp", &["59.7", "84.6", "87.6", "84.9", "84.7", "85.6"], Some("81.18")),
+        ours("dss-exp-no-scale", &["59.3", "82.4", "86.0", "81.2", "81.3", FAILS], Some("65.03")),
     ],
 };
 
@@ -111,10 +95,10 @@ pub const SPEECH: PaperTable = PaperTable {
         reported("CKConv", &["95.3", "71.66"], None),
         reported("WaveGAN-D", &[FAILS, "96.25"], None),
         reported("S4 (Gu et al. 2022)", &["93.96", "98.32"], None),
-        ours("s4", "S4", &["", "98.1"], None),
-        ours("dss-softmax", "DSS-softmax", &["", "97.7"], None),
-        ours("dss-exp", "DSS-exp", &["", "98.2"], None),
-        ours("dss-exp-no-scale", "DSS-exp-no-scale", &["", "97.7"], None),
+        ours("s4", &["", "98.1"], None),
+        ours("dss-softmax", &["", "97.7"], None),
+        ours("dss-exp", &["", "98.2"], None),
+        ours("dss-exp-no-scale", &["", "97.7"], None),
     ],
 };
 
@@ -123,19 +107,9 @@ pub const ABLATIONS: PaperTable = PaperTable {
     tasks: &["listops", "text", "image", "pathfinder", "path-x", "speech"],
     rows: &[
         reported("Non-State-Space best", &["49.5", "78.7", "47.4", "77.8", FAILS, "96.5"], None),
-        ours("dss-softmax", "DSS-softmax", &["60.6", "84.8", "85.7", "84.6", "87.8", "97.7"], None),
-        ours(
-            "random-init",
-            "DSS-softmax, random init",
-            &["57.6", "80.54", "72.13", "77.5", FAILS, "96.8"],
-            None,
-        ),
-        ours(
-            "kernel-128",
-            "DSS-softmax, kernel length 128",
-            &["51.6", "75.41", "83.8", "65.1", FAILS, "96.7"],
-            None,
-        ),
+        ours("dss-softmax", &["60.6", "84.8", "85.7", "84.6", "87.8", "97.7"], None),
+        ours("random-init", &["57.6", "80.54", "72.13", "77.5", FAILS, "96.8"], None),
+        ours("kernel-128", &["51.6", "75.41", "83.8", "65.1", FAILS, "96.7"], None),
     ],
 };
 
@@ -161,6 +135,10 @@ const LENGTHS: [(&str, usize); 8] = [
     ("speech-mfcc", 161),
 ];
 
+/// Training examples of the data sets that the presets of the paper use in full.
+const TRAINING_EXAMPLES: [(&str, usize); 4] =
+    [("text", 25_000), ("retrieval", 147_086), ("image", 45_000), ("speech", 24_482)];
+
 impl PaperTable {
     /// The number of a row for a task; `None` where the paper has none.
     pub fn number(&self, row: &PaperRow, task: &str) -> Option<&'static str> {
@@ -185,6 +163,11 @@ pub fn average(model: &str) -> Option<&'static str> {
 /// The input length of a task in the paper.
 pub fn length(task: &str) -> Option<usize> {
     LENGTHS.iter().find(|(name, _)| *name == task).map(|(_, length)| *length)
+}
+
+/// Training examples of a task whose whole data set is used.
+pub fn training_examples(task: &str) -> Option<usize> {
+    TRAINING_EXAMPLES.iter().find(|(name, _)| *name == task).map(|(_, examples)| *examples)
 }
 
 /// The 95th percentile of argmax |K| of a task in the paper.

@@ -5,12 +5,12 @@
 //! half a cosine over these steps. Where evaluations would take too large a share, the validation and test sets are cut;
 //! where more examples can be generated than the preset has, up to the paper's number, they are.
 
-use dss_data::TaskConfig;
-use dss_train::config::{Config, DEFAULT_PRESET};
+use dss_train::config::{Config, DEFAULT_PRESET, Overlay, Setting};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::speed::Speed;
+use super::tasks;
 
 /// Evaluations of a run.
 const EVALUATIONS: u64 = 8;
@@ -30,8 +30,8 @@ const MOST_POSITIONS: u64 = 1 << 28;
 pub struct Plan {
     /// The preset they start from.
     pub preset: String,
-    /// `key=value` over the preset.
-    pub settings: Vec<String>,
+    /// What is laid over the preset.
+    pub settings: Overlay,
     /// What was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
@@ -57,7 +57,7 @@ impl Plan {
 
     /// The paper's settings.
     pub(super) fn full() -> Self {
-        Self { preset: preset(Budget::Full).to_owned(), settings: Vec::new(), speed: None }
+        Self { preset: preset(Budget::Full).to_owned(), settings: Overlay::default(), speed: None }
     }
 
     /// The plan for a time. `config`: that of DSS-softmax; `paper`: its preset of the paper, if there is one and more
@@ -72,58 +72,51 @@ impl Plan {
         let affordable = |share: f64, times: u64| {
             (seconds * share / (speed.seconds_per_example.max(1e-9) * times as f64)) as u64
         };
-        let (kept_val, cut_val) = cut(config, "val", val, affordable(VAL_SHARE, EVALUATIONS));
-        let (kept_test, cut_test) = cut(config, "test", test, affordable(TEST_SHARE, 1));
+        let (kept_val, cut_val) = cut(config, val, affordable(VAL_SHARE, EVALUATIONS));
+        let (kept_test, cut_test) = cut(config, test, affordable(TEST_SHARE, 1));
         let scored = (EVALUATIONS * kept_val + kept_test) as f64 * speed.seconds_per_example;
         let steps = ((seconds - scored).max(0.0) / speed.seconds_per_step.max(1e-9)) as u64;
         let steps = two_digits(steps).max(LEAST_STEPS);
         let per_step = (config.train.batch * config.train.accumulate).max(1) as u64;
         let wanted =
             steps.saturating_mul(per_step).min(MOST_POSITIONS / speed.length.max(1) as u64);
-        let (here, there) = (examples(config, "train"), paper.map_or(0, |p| examples(p, "train")));
+        let (here, there) = (training_examples(config), paper.map_or(0, training_examples));
         // 0 stands for all there are.
         let grown = two_digits(wanted).min(there);
         let grown = (here > 0 && grown > here).then_some(grown);
         let epochs = steps.div_ceil((grown.unwrap_or(train) / per_step).max(1));
         let mut settings = run_length(config, steps, epochs);
-        settings.extend(grown.map(|n| format!("task.train={n}")));
-        settings.extend(cut_val.map(|n| format!("task.val={n}")));
-        settings.extend(cut_test.map(|n| format!("task.test={n}")));
+        for (key, count) in [("task.train", grown), ("task.val", cut_val), ("task.test", cut_test)]
+        {
+            settings.extend(count.map(|n| Setting::new(key, n as i64)));
+        }
         Self { preset: DEFAULT_PRESET.to_owned(), settings, speed: Some(speed) }
     }
 }
 
-fn run_length(config: &Config, steps: u64, epochs: u64) -> Vec<String> {
+fn run_length(config: &Config, steps: u64, epochs: u64) -> Overlay {
     let warmup = config.train.warmup_steps.min(steps / 10);
-    vec![
-        format!("train.max_steps={steps}"),
-        format!("train.epochs={epochs}"),
-        format!("train.eval_every={}", steps.div_ceil(EVALUATIONS)),
-        format!("train.warmup_steps={warmup}"),
-        "train.schedule=cosine".to_owned(),
-        "train.early_stop=0".to_owned(),
-    ]
+    Overlay::default()
+        .with("train.max_steps", steps as i64)
+        .with("train.epochs", epochs as i64)
+        .with("train.eval_every", steps.div_ceil(EVALUATIONS) as i64)
+        .with("train.warmup_steps", warmup as i64)
+        .with("train.schedule", "cosine")
+        .with("train.early_stop", 0)
 }
 
 /// How many examples of a split are used, and the setting if that is fewer than there are.
-fn cut(config: &Config, key: &str, there: u64, affordable: u64) -> (u64, Option<u64>) {
+fn cut(config: &Config, there: u64, affordable: u64) -> (u64, Option<u64>) {
     let kept = two_digits(affordable).max(LEAST_EXAMPLES);
-    let docs = TaskConfig::key_docs(config.task.name()).unwrap_or_default();
-    match kept < there && docs.iter().any(|doc| doc.0 == key) {
+    match kept < there && tasks::counts(&config.task).is_some() {
         true => (kept, Some(kept)),
         false => (there, None),
     }
 }
 
-/// A count of the `[task]` table; 0 if it has none.
-fn examples(config: &Config, key: &str) -> u64 {
-    let task = serde_json::to_value(&config.task).unwrap_or_default();
-    task[key].as_u64().unwrap_or(0)
-}
-
-/// Whether two configurations ask for as many training examples.
-pub(super) fn same_train(a: &Config, b: &Config) -> bool {
-    examples(a, "train") == examples(b, "train")
+/// Training examples that are asked for; 0 if the task does not count them, or for all there are.
+pub(super) fn training_examples(config: &Config) -> u64 {
+    tasks::counts(&config.task).map_or(0, |[train, ..]| train as u64)
 }
 
 /// The number rounded down to two digits: small differences of speed do not show.
@@ -145,7 +138,11 @@ mod tests {
     }
 
     fn has(plan: &Plan, setting: &str) -> bool {
-        plan.settings.iter().any(|s| s == setting)
+        plan.settings.iter().any(|s| s.to_string() == setting)
+    }
+
+    fn sets(plan: &Plan, key: &str) -> bool {
+        plan.settings.iter().any(|s| s.key() == key)
     }
 
     #[test]
@@ -158,7 +155,7 @@ mod tests {
             assert!(has(&plan, setting), "no {setting} in {plan:?}");
         }
         assert!(has(&plan, "train.epochs=4") && has(&plan, "train.schedule=cosine"), "{plan:?}");
-        assert!(!plan.settings.iter().any(|s| s.starts_with("task.val")), "{plan:?}");
+        assert!(!sets(&plan, "task.val"), "{plan:?}");
     }
 
     #[test]
@@ -167,7 +164,7 @@ mod tests {
         let plan = Plan::of_time(&here, None, 60.0, speed(0.1, 0.01, [20_000, 1000, 1000]));
         // 60/8 s for 8 validations, 60/6 s for the test: 93, raised to 200, and 1000 examples.
         assert!(has(&plan, "task.val=200"), "{plan:?}");
-        assert!(!plan.settings.iter().any(|s| s.starts_with("task.test")), "{plan:?}");
+        assert!(!sets(&plan, "task.test"), "{plan:?}");
         assert!(has(&plan, "train.max_steps=340"), "{plan:?}");
     }
 

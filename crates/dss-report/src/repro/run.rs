@@ -1,18 +1,19 @@
 //! Working through a grid.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use burn::tensor::Device;
 use dss_train::config::Config;
-use dss_train::{Observer, Stopped, TrainOptions, train};
+use dss_train::{Observer, TrainOptions, train};
 
 use super::budget::Budget;
-use super::cell::{Cell, State};
+use super::cell::{Cell, RunStatus};
 use super::grid::Grid;
-use super::models::REFERENCE;
+use super::models::reference;
 use super::plan::{self, Plan};
+use super::progress::Progress;
 use super::table::Table;
 use super::{estimate, speed};
 use crate::error::{Error, Result};
@@ -31,17 +32,17 @@ pub struct GridOptions {
 pub trait Watch {
     /// Something worth a line.
     fn note(&mut self, text: &str);
-    /// A run begins or goes on: number `number` of `of`, with about `left` seconds for it and all after it.
+    /// A run begins or continues: number `number` of `of`, with about `left` seconds for it and all after it.
     fn begin(&mut self, cell: &Cell, number: usize, of: usize, left: Option<f64>);
     /// Who watches that run.
     fn observer(&mut self) -> Box<dyn Observer>;
     /// The run ended, was interrupted, or failed.
-    fn end(&mut self, cell: &Cell, state: &State);
+    fn end(&mut self, cell: &Cell, status: &RunStatus);
 }
 
 /// How the work on a grid ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct GridSummary {
     /// Runs that failed.
     pub failed: usize,
     /// Tasks that were left out.
@@ -57,8 +58,8 @@ const MEASURE_SHARE: f64 = 0.05;
 impl Grid {
     /// Runs what is not complete, one after the other, and writes the tables after each.
     ///
-    /// A run that was interrupted goes on to the same bits; one that failed is tried again; when it fails, the others
-    /// go on. When `stop` becomes true, the run at hand saves its state and the work ends.
+    /// A run that was interrupted continues to the same bits; one that failed is tried again; a failure does not stop the
+    /// others. When `stop` becomes true, the run at hand saves its state and the work ends.
     ///
     /// # Errors
     /// If the grid's own files cannot be written, or another process works on it.
@@ -67,26 +68,30 @@ impl Grid {
         options: &GridOptions,
         watch: &mut dyn Watch,
         stop: &AtomicBool,
-    ) -> Result<Ended> {
+    ) -> Result<GridSummary> {
         let _lock = self.claim()?;
         let stopped = || stop.load(Ordering::Relaxed);
-        let cells = self.cells()?;
-        for task in self.tasks().to_vec() {
-            if let Some(why) = self.skipped(&task) {
+        for task in self.tasks() {
+            if let Some(why) = self.skipped(task) {
                 watch.note(&format!("{task} is left out: {why}"));
             }
         }
+        let cells = self.cells();
+        let mut progress = Progress::read(self);
         for (i, cell) in cells.iter().enumerate() {
             if stopped() {
                 break;
             }
-            if self.skipped(&cell.task).is_some() || matches!(self.state(cell), State::Done(_)) {
+            if self.skipped(&cell.task).is_some() || progress.is_done(cell) {
                 continue;
             }
             if self.plan(&cell.task).is_none() {
                 match self.decide(&cell.task, options, watch, stop) {
                     Ok(()) if self.plan(&cell.task).is_none() => break,
-                    Ok(()) => self.save()?,
+                    Ok(()) => {
+                        self.save()?;
+                        progress = Progress::read(self);
+                    }
                     Err(Error::Train(dss_train::Error::Data(
                         missing @ dss_data::Error::Missing { .. },
                     ))) => {
@@ -95,28 +100,31 @@ impl Grid {
                         continue;
                     }
                     Err(error) => {
-                        self.failed(cell, &error, watch)?;
+                        self.failed(cell, &error, &mut progress, watch)?;
                         continue;
                     }
                 }
             }
-            watch.begin(cell, i + 1, cells.len(), self.left(&cells[i..]));
+            watch.begin(cell, i + 1, cells.len(), progress.seconds_left(self, &cells[i..]));
             if self.set_failed(cell, None) {
                 self.save()?;
             }
             match self.train(cell, options, watch, stop) {
-                Ok(Stopped::Interrupted) => {
-                    watch.end(cell, &self.state(cell));
-                    break;
+                Ok(()) => {
+                    progress.update(self, cell);
+                    watch.end(cell, progress.status(cell));
                 }
-                Ok(Stopped::Finished | Stopped::Early) => watch.end(cell, &self.state(cell)),
-                Err(error) => self.failed(cell, &error, watch)?,
+                Err(error) => self.failed(cell, &error, &mut progress, watch)?,
             }
-            Table::of(self)?.write(self.root())?;
+            Table::new(self, &progress).write(self.root())?;
         }
-        Table::of(self)?.write(self.root())?;
-        let failed = cells.iter().filter(|cell| matches!(self.state(cell), State::Failed { .. }));
-        Ok(Ended { failed: failed.count(), skipped: self.skipped.len(), interrupted: stopped() })
+        Table::new(self, &progress).write(self.root())?;
+        let failed = |cell: &&Cell| matches!(progress.status(cell), RunStatus::Failed { .. });
+        Ok(GridSummary {
+            failed: cells.iter().filter(failed).count(),
+            skipped: self.skipped.len(),
+            interrupted: stopped(),
+        })
     }
 
     fn train(
@@ -125,8 +133,8 @@ impl Grid {
         options: &GridOptions,
         watch: &mut dyn Watch,
         stop: &AtomicBool,
-    ) -> Result<Stopped> {
-        let (config, dir) = (self.config(cell)?, self.dir(cell));
+    ) -> Result<()> {
+        let (config, dir) = (self.config(cell), self.dir(cell));
         let options = TrainOptions {
             resume: dir.join("config.toml").exists(),
             data_dir: self.data_dir.clone(),
@@ -141,13 +149,21 @@ impl Grid {
         {
             watch.note(&format!("no report of {}: {error}", cell.name()));
         }
-        Ok(result?.stopped)
+        result?;
+        Ok(())
     }
 
-    fn failed(&mut self, cell: &Cell, error: &Error, watch: &mut dyn Watch) -> Result<()> {
+    fn failed(
+        &mut self,
+        cell: &Cell,
+        error: &Error,
+        progress: &mut Progress,
+        watch: &mut dyn Watch,
+    ) -> Result<()> {
         self.set_failed(cell, Some(error.to_string()));
         self.save()?;
-        watch.end(cell, &State::Failed { error: error.to_string() });
+        progress.update(self, cell);
+        watch.end(cell, progress.status(cell));
         Ok(())
     }
 
@@ -161,8 +177,8 @@ impl Grid {
     ) -> Result<()> {
         let Budget::Seconds(seconds) = self.budget() else { return Ok(()) };
         let seconds = seconds as f64;
-        watch.note(&format!("{task}: measuring how fast {} trains", REFERENCE.label));
-        let config = self.base(task, REFERENCE)?;
+        watch.note(&format!("{task}: measuring how fast {} trains", reference().label));
+        let config = self.base(task, reference()).clone();
         let loaded = config.task.load(self.data_dir.as_deref(), &|_| ())?;
         let limit = Duration::from_secs_f64(MEASURE.min(MEASURE_SHARE * seconds));
         let device = &options.device;
@@ -170,59 +186,37 @@ impl Grid {
         if let Some(speed) = speed {
             // Examples that were asked for stay as many.
             let preset = Config::resolve(task, None, &[], &[])?;
-            let paper = self.paper_config(task).filter(|_| plan::same_train(&config, &preset));
+            let paper = self
+                .paper_config(task)
+                .filter(|_| plan::training_examples(&config) == plan::training_examples(&preset));
             let plan = Plan::of_time(&config, paper.as_ref(), seconds, speed);
             watch.note(&format!(
                 "{task}: {:.1} ms per step; every run has {}",
                 1e3 * speed.seconds_per_step,
-                plan.settings.join(" ")
+                plan.settings
             ));
-            self.set_plan(task, plan);
+            self.set_plan(task, plan)?;
         }
         Ok(())
     }
 
-    /// About how many seconds these runs will take; `None` if nothing is known of one of them.
-    pub fn left(&self, cells: &[Cell]) -> Option<f64> {
-        let mut expected: BTreeMap<&str, Option<f64>> = BTreeMap::new();
-        let open = cells.iter().filter(|cell| self.skipped(&cell.task).is_none());
-        let open = open.filter(|cell| !matches!(self.state(cell), State::Done(_)));
-        open.map(|cell| *expected.entry(&cell.task).or_insert_with(|| self.expected(&cell.task)))
-            .sum()
-    }
-
-    /// About how many seconds a run of the paper's size takes on each task that has open runs, without evaluations,
-    /// from a few steps on random data; tasks that are not in the paper are not among them.
+    /// About how many seconds a run of the paper's size takes on each task of these runs, without evaluations, from a
+    /// few steps on random data; tasks that are not in the paper are not among them.
     ///
     /// # Errors
     /// If a model cannot be made.
-    pub fn estimate(&self, cells: &[Cell], options: &GridOptions) -> Result<BTreeMap<String, f64>> {
+    pub fn estimate<'a>(
+        &self,
+        cells: impl Iterator<Item = &'a Cell>,
+        options: &GridOptions,
+    ) -> Result<BTreeMap<&'a str, f64>> {
+        let tasks: BTreeSet<&str> = cells.map(|cell| cell.task.as_str()).collect();
         let mut found = BTreeMap::new();
-        for cell in cells {
-            let known = found.contains_key(&cell.task) || self.skipped(&cell.task).is_some();
-            if !known && !matches!(self.state(cell), State::Done(_)) {
-                let config = self.base(&cell.task, REFERENCE)?;
-                let one = estimate::seconds(&config, &options.device, options.threads)?;
-                found.extend(one.map(|one| (cell.task.clone(), one)));
-            }
+        for task in tasks {
+            let config = self.base(task, reference());
+            let seconds = estimate::seconds(config, &options.device, options.threads)?;
+            found.extend(seconds.map(|seconds| (task, seconds)));
         }
         Ok(found)
-    }
-
-    /// The mean time of the task's runs that are done, or the budget.
-    fn expected(&self, task: &str) -> Option<f64> {
-        let mut done = Vec::new();
-        for model in self.models() {
-            for cell in self.seeds(task, model).unwrap_or_default() {
-                if let State::Done(outcome) = self.state(&cell) {
-                    done.push(outcome.seconds);
-                }
-            }
-        }
-        match (done.len(), self.budget()) {
-            (0, Budget::Seconds(seconds)) => Some(seconds as f64),
-            (0, Budget::Full | Budget::Steps(_)) => None,
-            (n, _) => Some(done.iter().sum::<f64>() / n as f64),
-        }
     }
 }

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use burn::tensor::{DType, Device};
-use dss_data::{Batch, Loader, Padding, Task, epoch_order};
+use dss_data::{Batch, Task};
 use dss_nn::Model;
 use dss_train::config::Config;
 use dss_train::evaluate::evaluate_while;
-use dss_train::gradients;
 use dss_train::optimiser::{AdamW, Rates};
 use dss_train::{bridge, memory, threads};
+use dss_train::{epoch_batches, gradients};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -81,13 +81,9 @@ fn steps(
     let mut optimiser = AdamW::default();
     let (mut begin, mut made) = (Instant::now(), 0);
     for epoch in 0.. {
-        let order = epoch_order(task.train.len(), train.seed, epoch);
-        let drop_last = task.train.len() >= train.batch.saturating_mul(train.accumulate);
-        let (data, spec) = (task.train.clone(), task.spec.clone());
-        let mut loader =
-            Loader::new(data, spec, order, train.batch, drop_last, Padding::Longest, 0);
+        let mut batches = epoch_batches(train, task, epoch, 0);
         loop {
-            let micro = loader.by_ref().take(train.accumulate);
+            let micro = batches.by_ref().take(train.accumulate);
             let micro: Vec<Batch> = micro.collect::<dss_data::Result<_>>()?;
             if micro.is_empty() {
                 break;

@@ -29,6 +29,7 @@ mod sources;
 mod types;
 mod validate;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dss_nn::ModelConfig;
@@ -107,6 +108,26 @@ impl Config {
     /// [`ConfigError`]: a value that its key cannot have.
     pub fn validate(&self) -> crate::Result<()> {
         Ok(validate::validate(self, &Default::default())?)
+    }
+
+    /// Every setting under its dotted key.
+    pub fn flat(&self) -> BTreeMap<String, serde_json::Value> {
+        fn walk(prefix: &str, value: serde_json::Value, out: &mut BTreeMap<String, serde_json::Value>) {
+            match value {
+                serde_json::Value::Object(map) => {
+                    for (key, value) in map {
+                        let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+                        walk(&key, value, out);
+                    }
+                }
+                value => {
+                    out.insert(prefix.to_owned(), value);
+                }
+            }
+        }
+        let mut out = BTreeMap::new();
+        walk("", serde_json::to_value(self).expect("a configuration is plain data"), &mut out);
+        out
     }
 
     /// The configuration of a run directory.

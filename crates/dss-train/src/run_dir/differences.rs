@@ -1,7 +1,5 @@
 //! Which settings of two configurations differ.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use crate::config::Config;
@@ -24,7 +22,7 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
     let limit = |steps: u64| if steps == 0 { u64::MAX } else { steps };
     let longer = new.train.epochs >= old.train.epochs
         && limit(new.train.max_steps) >= limit(old.train.max_steps);
-    let (old, new) = (flat(old), flat(new));
+    let (old, new) = (old.flat(), new.flat());
     let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let show = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
     keys.into_iter()
@@ -32,26 +30,6 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
         .filter(|key| !(longer && ["train.epochs", "train.max_steps"].contains(&key.as_str())))
         .map(|key| format!("{key}: {} -> {}", show(old.get(key)), show(new.get(key))))
         .collect()
-}
-
-/// Every setting under its dotted key.
-fn flat(config: &Config) -> BTreeMap<String, Value> {
-    fn walk(prefix: &str, value: Value, out: &mut BTreeMap<String, Value>) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
-                    walk(&key, value, out);
-                }
-            }
-            value => {
-                out.insert(prefix.to_owned(), value);
-            }
-        }
-    }
-    let mut out = BTreeMap::new();
-    walk("", serde_json::to_value(config).expect("a configuration is plain data"), &mut out);
-    out
 }
 
 #[cfg(test)]
@@ -86,7 +64,7 @@ mod tests {
         let resolve = |values| Config::resolve("listops", None, &[], &sets(values)).unwrap();
         let (old, new) = (resolve(["a", "b", "1", "2", "3"]), resolve(["c", "d", "4", "5", "6"]));
         assert_eq!(between(&old, &new), [""; 0]);
-        let known = flat(&old);
+        let known = old.flat();
         for key in FREE.iter().filter(|key| **key != "task.path") {
             assert!(known.contains_key(*key), "{key}");
         }

@@ -56,8 +56,7 @@ pub(super) fn kernels(inspection: &Inspection) -> Scene {
         panel(&mut scene, frame, name, bank, *c);
     }
     bar(&mut scene);
-    let peaks =
-        crate::inspect::bank::peaks(inspection.layers.iter().flat_map(|l| l.kernels.rows()));
+    let peaks = inspection.peaks();
     scene.summary = format!(
         "Absolute values of the {} kernels over their first {POSITIONS} positions at most, each divided by its maximum, \
          sorted by the position of the maximum. {:.0} % of them peak at or beyond {LOCAL}; the 95th percentile of the \

@@ -6,7 +6,7 @@ mod lambda;
 mod swarm;
 
 use super::Inspection;
-use super::draw::Scene;
+use crate::draw::Scene;
 
 /// Width of all pictures.
 const WIDTH: f64 = 920.0;

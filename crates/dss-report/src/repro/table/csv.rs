@@ -1,39 +1,46 @@
 //! `table.csv`: a line for each run, and for each number that is only reported.
 
 use super::Table;
-
-const HEAD: &str = "task,model,label,state,seed,score,measure,steps,seconds,parameters,paper,run\n";
+use crate::text::csv_text;
 
 pub(super) fn text(table: &Table) -> String {
-    let mut out = HEAD.to_owned();
+    let head = "task model label state seed score measure steps seconds parameters paper run";
+    let mut lines: Vec<Vec<String>> = vec![head.split(' ').map(str::to_owned).collect()];
     for (i, column) in table.columns.iter().enumerate() {
         for row in &table.rows {
-            let (entry, label) = (&row.entries[i], quoted(row.label));
-            let (task, paper) = (&column.task, entry.paper.unwrap_or_default());
+            let entry = &row.entries[i];
+            let (task, label) = (column.task.clone(), row.label.to_owned());
+            let paper = entry.paper.unwrap_or_default().to_owned();
             let Some(model) = row.model else {
                 if !paper.is_empty() {
-                    out += &format!("{task},,{label},reported,,,,,,,{paper},\n");
+                    let mut line = vec![String::new(); lines[0].len()];
+                    (line[0], line[2], line[3], line[10]) = (task, label, "reported".into(), paper);
+                    lines.push(line);
                 }
                 continue;
             };
-            for run in &entry.runs {
-                let (score, steps) = (shown(run.score), shown(run.steps));
+            lines.extend(entry.runs.iter().map(|run| {
                 let measure = column.measure.filter(|_| run.score.is_some()).unwrap_or_default();
-                let (seconds, parameters) = (shown(run.seconds), shown(run.parameters));
-                out += &format!(
-                    "{task},{model},{label},{},{},{score},{measure},{steps},{seconds},{parameters},{paper},{}\n",
-                    run.state, run.seed, run.dir
-                );
-            }
+                vec![
+                    task.clone(),
+                    model.to_owned(),
+                    label.clone(),
+                    run.state.to_owned(),
+                    run.seed.to_string(),
+                    shown(run.score),
+                    measure.to_owned(),
+                    shown(run.steps),
+                    shown(run.seconds),
+                    shown(run.parameters),
+                    paper.clone(),
+                    run.dir.clone(),
+                ]
+            }));
         }
     }
-    out
+    csv_text(lines)
 }
 
 fn shown(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
 }

@@ -2,7 +2,7 @@
 
 use dss_train::text::duration;
 
-use super::{Entry, Run, Table};
+use super::{Entry, Table, TableRun};
 use crate::text::number;
 
 /// A line of the table.
@@ -144,7 +144,7 @@ fn shown(entry: &Entry, model: bool, accuracy: bool) -> String {
     with_paper(ours, entry.paper.map(str::to_owned))
 }
 
-fn unfinished(runs: &[Run]) -> &'static str {
+fn unfinished(runs: &[TableRun]) -> &'static str {
     let any = |state: &'static str| runs.iter().any(|run| run.state == state).then_some(state);
     any("failed").or_else(|| any("no data")).or_else(|| any("begun")).unwrap_or("–")
 }

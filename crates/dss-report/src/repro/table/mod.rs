@@ -8,28 +8,33 @@ mod terminal;
 
 use std::path::Path;
 
+use burn::tensor::Device;
 use dss_train::Scores;
+use dss_train::config::Overlay;
 use dss_train::run_dir::{RunDir, write_file};
 use serde::Serialize;
 
-use super::cell::State;
+use super::cell::{Cell, RunStatus};
 use super::grid::Grid;
-use super::kind::Kind;
-use super::models::{Model, REFERENCE};
-use super::{Budget, argmax, changes, paper};
+use super::models::{GridModel, reference};
+use super::progress::Progress;
+use super::setting::GridSetting;
+use super::table_kind::TableKind;
+use super::{Budget, changes, paper};
 use crate::error::Result;
+use crate::inspect::Inspection;
 
 /// Everything that the files show.
 #[derive(Clone, Debug, Serialize)]
 pub struct Table {
     /// Which table.
-    pub table: Kind,
+    pub table: TableKind,
     /// Its title.
     pub title: &'static str,
     /// What each run got.
     pub budget: Budget,
     /// Settings that were asked for.
-    pub sets: Vec<String>,
+    pub sets: Vec<GridSetting>,
     /// The tasks.
     pub columns: Vec<Column>,
     /// The systems: those that others reported, then ours.
@@ -56,7 +61,7 @@ pub struct Column {
     /// The preset of its runs.
     pub preset: Option<String>,
     /// What was decided for its runs, over the preset.
-    pub settings: Vec<String>,
+    pub settings: Overlay,
     /// Optimiser steps of a complete run.
     pub steps: Option<u64>,
     /// How its settings differ from the paper's.
@@ -90,12 +95,12 @@ pub struct Entry {
     /// Their standard deviation, if there are at least two.
     pub spread: Option<f64>,
     /// The runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<TableRun>,
 }
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Run {
+pub struct TableRun {
     /// Its directory, in that of the grid.
     pub dir: String,
     /// Its seed.
@@ -116,15 +121,9 @@ pub struct Run {
 
 impl Table {
     /// The table of what is there.
-    ///
-    /// # Errors
-    /// If a setting of the grid cannot be used.
-    pub fn of(grid: &Grid) -> Result<Self> {
+    pub fn new(grid: &Grid, progress: &Progress) -> Self {
         let kind = grid.table();
-        let mut columns = Vec::new();
-        for task in grid.tasks() {
-            columns.push(column(grid, task)?);
-        }
+        let mut columns: Vec<_> = grid.tasks().iter().map(|task| column(grid, task)).collect();
         let mut rows: Vec<Row> = Vec::new();
         for row in kind.paper().rows.iter().filter(|row| row.model.is_none()) {
             let number = |task: &String| kind.paper().number(row, task);
@@ -139,12 +138,14 @@ impl Table {
         }
         rows.retain(|row| row.entries.iter().any(|entry| entry.paper.is_some()));
         for model in grid.models() {
-            rows.push(ours(grid, model, &mut columns)?);
+            rows.push(ours(grid, progress, model, &mut columns));
         }
         let argmax_95 = match kind {
-            Kind::Ablations => grid.tasks().iter().map(|task| peaks(grid, task)).collect(),
-            Kind::Lra | Kind::Speech => Ok(Vec::new()),
-        }?;
+            TableKind::Ablations => {
+                grid.tasks().iter().map(|task| peaks(grid, progress, task)).collect()
+            }
+            TableKind::Lra | TableKind::Speech => Vec::new(),
+        };
         let mut table = Self {
             table: kind,
             title: kind.title(),
@@ -156,7 +157,7 @@ impl Table {
             notes: Vec::new(),
         };
         table.notes = table.remarks();
-        Ok(table)
+        table
     }
 
     /// Writes `table.md`, `table.json`, `table.csv` and `table.html`.
@@ -199,7 +200,8 @@ impl Table {
             ),
         }];
         if !self.sets.is_empty() {
-            notes.push(format!("Set for all runs: {}.", self.sets.join(" ")));
+            let sets: Vec<String> = self.sets.iter().map(GridSetting::to_string).collect();
+            notes.push(format!("Set for all runs: {}.", sets.join(" ")));
         }
         notes.extend(self.short_kernels());
         if self.rows.iter().flat_map(|row| &row.entries).any(|entry| entry.spread.is_some()) {
@@ -227,12 +229,12 @@ impl Table {
     }
 }
 
-fn column(grid: &Grid, task: &str) -> Result<Column> {
+fn column(grid: &Grid, task: &str) -> Column {
     let plan = grid.plan(task);
-    let config = grid.base(task, REFERENCE)?;
+    let config = grid.base(task, reference());
     let paper = grid.paper_config(task);
-    let changes = paper.map(|paper| changes::between(&config, &paper)).unwrap_or_default();
-    Ok(Column {
+    let changes = paper.map(|paper| changes::between(config, &paper)).unwrap_or_default();
+    Column {
         task: task.to_owned(),
         length: plan.and_then(|plan| plan.speed.map(|speed| speed.length)),
         paper_length: paper::length(task),
@@ -243,23 +245,29 @@ fn column(grid: &Grid, task: &str) -> Result<Column> {
         steps: None,
         changes,
         skipped: grid.skipped(task).map(str::to_owned),
-    })
+    }
 }
 
 /// The row of a model; fills in what its runs tell about the columns.
-fn ours(grid: &Grid, model: &'static Model, columns: &mut [Column]) -> Result<Row> {
+fn ours(
+    grid: &Grid,
+    progress: &Progress,
+    model: &'static GridModel,
+    columns: &mut [Column],
+) -> Row {
     let mut entries = Vec::new();
     for column in columns {
         let mut runs = Vec::new();
-        for cell in grid.seeds(&column.task, model)? {
-            let state = grid.state(&cell);
-            if let State::Done(outcome) = &state {
+        for cell in grid.seeds(&column.task, model) {
+            let status = progress.status(&cell);
+            if let RunStatus::Done(outcome) = status {
                 column.length = outcome.length.or(column.length);
-                column.chance = chance(&outcome.test).or(column.chance);
-                column.measure = Some(measured(&outcome.test).0);
+                column.chance =
+                    outcome.test.majority().map(|share| 100.0 * share).or(column.chance);
+                column.measure = Some(outcome.test.measure().short_name());
                 column.steps = column.steps.max(Some(outcome.steps));
             }
-            runs.push(run(cell.name(), cell.seed, state, column.skipped.is_some()));
+            runs.push(run(&cell, status, column.skipped.is_some()));
         }
         let scores: Vec<f64> = runs.iter().filter_map(|run| run.score).collect();
         let (ours, spread) = mean_and_spread(&scores);
@@ -270,69 +278,53 @@ fn ours(grid: &Grid, model: &'static Model, columns: &mut [Column]) -> Result<Ro
         entries[at].ours
     };
     let means: Option<Vec<f64>> = match grid.table() {
-        Kind::Lra => paper::LRA.tasks.iter().map(lra).collect(),
-        Kind::Speech | Kind::Ablations => None,
+        TableKind::Lra => paper::LRA.tasks.iter().map(lra).collect(),
+        TableKind::Speech | TableKind::Ablations => None,
     };
-    let paper_average = paper::average(model.name).filter(|_| grid.table() == Kind::Lra);
+    let paper_average = paper::average(model.name).filter(|_| grid.table() == TableKind::Lra);
     let average = means.map(|means| means.iter().sum::<f64>() / means.len() as f64);
-    Ok(Row { label: model.label, model: Some(model.name), entries, paper_average, average })
+    Row { label: model.label, model: Some(model.name), entries, paper_average, average }
 }
 
-fn run(dir: String, seed: u64, state: State, skipped: bool) -> Run {
-    let empty = Run {
-        dir,
-        seed,
-        state: "waiting",
+fn run(cell: &Cell, status: &RunStatus, skipped: bool) -> TableRun {
+    let empty = TableRun {
+        dir: cell.name(),
+        seed: cell.seed,
+        state: status.name(skipped),
         score: None,
         steps: None,
         seconds: None,
         parameters: None,
         error: None,
     };
-    match state {
-        State::Done(outcome) => Run {
-            state: "done",
-            score: Some(measured(&outcome.test).1),
+    match status {
+        RunStatus::Done(outcome) => TableRun {
+            score: Some(score(&outcome.test)),
             steps: Some(outcome.steps),
             seconds: Some(outcome.seconds),
             parameters: Some(outcome.parameters),
             ..empty
         },
-        State::Failed { error } => Run { state: "failed", error: Some(error), ..empty },
-        _ if skipped => Run { state: "no data", ..empty },
-        State::Begun { steps } => Run { state: "begun", steps: Some(steps), ..empty },
-        State::Waiting => empty,
+        RunStatus::Failed { error } => TableRun { error: Some(error.clone()), ..empty },
+        RunStatus::Begun { steps } if !skipped => TableRun { steps: Some(*steps), ..empty },
+        RunStatus::Begun { .. } | RunStatus::Waiting => empty,
     }
 }
 
 /// Of the complete runs of DSS-softmax.
-fn peaks(grid: &Grid, task: &str) -> Result<Entry> {
-    let mut found = Vec::new();
-    for cell in grid.seeds(task, REFERENCE)? {
-        if matches!(grid.state(&cell), State::Done(_)) {
-            // A table does not fail for a checkpoint that was removed.
-            let best = RunDir::new(&grid.dir(&cell)).best();
-            found.extend(argmax::percentile_95(&best).ok().flatten());
-        }
-    }
+fn peaks(grid: &Grid, progress: &Progress, task: &str) -> Entry {
+    let done = grid.seeds(task, reference()).into_iter().filter(|cell| progress.is_done(cell));
+    let best = done.map(|cell| RunDir::new(&grid.dir(&cell)).best());
+    // A table does not fail for a checkpoint that was removed.
+    let models = best.filter_map(|path| Inspection::load(&path, &Device::flex()).ok());
+    let found: Vec<f64> = models.map(|model| model.peaks().argmax_95).collect();
     let (ours, spread) = mean_and_spread(&found);
-    Ok(Entry { paper: paper::argmax_95(task), ours, spread, runs: Vec::new() })
+    Entry { paper: paper::argmax_95(task), ours, spread, runs: Vec::new() }
 }
 
-/// What is measured, and the number: accuracies in per cent.
-fn measured(scores: &Scores) -> (&'static str, f64) {
-    match (scores.accuracy, scores.mse) {
-        (Some(accuracy), _) => ("accuracy", 100.0 * accuracy),
-        (None, Some(mse)) => ("mse", mse),
-        (None, None) => ("loss", scores.loss),
-    }
-}
-
-/// The share of the most frequent class of the test set, in per cent.
-fn chance(scores: &Scores) -> Option<f64> {
-    let classes: Vec<u64> = scores.confusion.as_ref()?.iter().map(|row| row.iter().sum()).collect();
-    let all: u64 = classes.iter().sum();
-    classes.iter().max().filter(|_| all > 0).map(|most| 100.0 * *most as f64 / all as f64)
+/// The score that counts, accuracies in per cent.
+fn score(scores: &Scores) -> f64 {
+    scores.accuracy.map_or(scores.loss, |accuracy| 100.0 * accuracy)
 }
 
 /// Mean, and standard deviation of at least two values.

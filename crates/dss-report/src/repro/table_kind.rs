@@ -7,7 +7,7 @@ use super::paper::{self, PaperTable};
 /// A table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TableKind {
     /// Table 1: Long Range Arena.
     Lra,
     /// Table 2: Speech Commands.
@@ -16,7 +16,10 @@ pub enum Kind {
     Ablations,
 }
 
-impl Kind {
+impl TableKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Lra, Self::Speech, Self::Ablations];
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -53,13 +56,13 @@ impl Kind {
         }
     }
 
-    /// The models, unless others are asked for.
-    pub fn models(self) -> &'static [&'static str] {
-        match self {
-            Self::Lra | Self::Speech => &["s4", "dss-softmax", "dss-exp", "dss-exp-no-scale"],
-            Self::Ablations => {
-                &["dss-softmax", "random-init", "kernel-128", "dss-exp-no-scale", "tied-delta"]
-            }
-        }
+    /// The models, unless others are asked for: those of the paper's table that can be run here, and two ablations
+    /// that the paper describes in its text.
+    pub fn models(self) -> impl Iterator<Item = &'static str> {
+        let more: &[&str] = match self {
+            Self::Lra | Self::Speech => &[],
+            Self::Ablations => &["dss-exp-no-scale", "tied-delta"],
+        };
+        self.paper().rows.iter().filter_map(|row| row.model).chain(more.iter().copied())
     }
 }
