@@ -3,6 +3,7 @@
 use std::io::{Write, stderr};
 use std::process::ExitCode;
 
+use dss_train::config::Setting;
 use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
 use dss_train::{Config, threads};
 use serde_json::json;
@@ -51,7 +52,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         output::json(&value)?;
     } else {
         let mut lines =
-            vec![format!("{split} {:<20}{}", text::measure(scores), text::score(scores))];
+            vec![format!("{split} {:<20}{}", scores.measure().name(), text::score(scores))];
         if scores.accuracy.is_some() {
             lines.push(format!("{split} {:<20}{}", "loss", text::number(scores.loss)));
         }
@@ -68,7 +69,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The settings of a run, other ones of `[task]` laid over them: the model and its training are what they are.
-fn changed(own: Config, sets: &[(String, String)]) -> Result<Config, Failure> {
+fn changed(own: Config, sets: &[Setting]) -> Result<Config, Failure> {
     let changed = own.changed(&[], sets)?;
     if changed.model == own.model && changed.train == own.train {
         return Ok(changed);

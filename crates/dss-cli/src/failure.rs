@@ -65,7 +65,7 @@ impl From<io::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let usage = matches!(error, Error::Config(_) | Error::Grid { .. })
+        let usage = matches!(error, Error::Config(_))
             || matches!(error, Error::Data(dss_data::Error::Setting { .. }));
         let code = if usage { USAGE } else { FAILED };
         if let Error::Data(dss_data::Error::Missing { hint, .. }) = &error {
@@ -79,6 +79,18 @@ impl From<Error> for Failure {
         }
         let hint = hint(&error).map(str::to_owned);
         Self { report: Report::new(error), hint, code }
+    }
+}
+
+impl From<dss_report::Error> for Failure {
+    fn from(error: dss_report::Error) -> Self {
+        match error {
+            dss_report::Error::Train(error) => error.into(),
+            error @ dss_report::Error::Grid { .. } => {
+                Self { report: Report::new(error), hint: None, code: USAGE }
+            }
+            error => Self::failed(error),
+        }
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use burn::tensor::Device;
-use dss_train::inspect::causality::Causality;
-use dss_train::inspect::modes::Deltas;
-use dss_train::inspect::statistics::Spread;
-use dss_train::inspect::{Inspection, LayerReport, Report, export, kind, pictures};
-use dss_train::report::write_report;
+use dss_report::inspect::causality::Causality;
+use dss_report::inspect::modes::Deltas;
+use dss_report::inspect::statistics::Spread;
+use dss_report::inspect::{Inspection, LayerReport, Report, export, kind, pictures};
+use dss_report::report::write_report;
 use dss_train::text::plural;
 use dss_train::threads;
 

@@ -7,16 +7,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use dss_report::repro::{
+    Budget, Cell, Grid, GridOptions, Progress, Request, RunStatus, Table, Watch,
+};
 use dss_train::Observer;
-use dss_train::repro::{Budget, Cell, Grid, GridOptions, Kind, Request, State, Table, Watch};
 use dss_train::text::{duration, plural};
 
-use crate::args::{ReproArgs, ReproTable};
+use crate::args::ReproArgs;
 use crate::failure::Failure;
 use crate::{device, interrupt, output, progress, text};
 
 pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
-    let table = kind(args.table);
+    let table = args.table;
     let budget = args.budget.unwrap_or(Request::BUDGET);
     let default = || PathBuf::from(format!("runs/repro-{}-{budget}", table.name()));
     let root = args.out.clone().unwrap_or_else(default);
@@ -38,7 +40,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
     let stop = interrupt::flag()?;
     let mut watch = Lines { quiet: args.quiet || args.json, stop: stop.clone() };
     let ended = grid.run(&options, &mut watch, &stop)?;
-    let table = Table::of(&grid)?;
+    let table = Table::new(&grid, &Progress::read(&grid));
     if args.json {
         output::json(&serde_json::to_value(&table).map_err(Failure::failed)?)?;
     } else {
@@ -49,8 +51,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
         watch.note("interrupted; the same command goes on");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     }
-    let nothing =
-        ended.skipped > 0 && grid.cells()?.iter().all(|c| grid.skipped(&c.task).is_some());
+    let nothing = ended.skipped > 0 && grid.cells().iter().all(|c| grid.skipped(&c.task).is_some());
     match (ended.failed, nothing) {
         (0, false) => Ok(ExitCode::SUCCESS),
         (0, true) => Err(Failure::failed(eyre::Report::msg("no task has its data"))
@@ -63,17 +64,10 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn kind(table: ReproTable) -> Kind {
-    match table {
-        ReproTable::Lra => Kind::Lra,
-        ReproTable::Speech => Kind::Speech,
-        ReproTable::Ablations => Kind::Ablations,
-    }
-}
-
 /// The runs, their settings and about how long they take.
 fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
-    let cells = grid.cells()?;
+    let (cells, progress) = (grid.cells(), Progress::read(grid));
+    let open: Vec<&Cell> = progress.open(grid, &cells).collect();
     let mut out = format!(
         "{}, budget {} for each of {}, in {}\n\n",
         grid.table().title(),
@@ -82,16 +76,17 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
         text::shell(grid.root())
     );
     let estimate = match grid.budget() {
-        Budget::Full => grid.estimate(&cells, options)?,
+        Budget::Full => grid.estimate(open.iter().copied(), options)?,
         Budget::Seconds(_) | Budget::Steps(_) => BTreeMap::new(),
     };
     for task in grid.tasks() {
-        let about = estimate.get(task).map(|one| format!("about {} for each run", days(*one)));
+        let about =
+            estimate.get(task.as_str()).map(|one| format!("about {} for each run", days(*one)));
         let what = match (grid.skipped(task), grid.plan(task)) {
             (Some(why), _) => format!("left out: {why}"),
             (None, Some(plan)) => {
                 let preset = std::iter::once(format!("preset {}", plan.preset));
-                let settings = (!plan.settings.is_empty()).then(|| plan.settings.join(" "));
+                let settings = (!plan.settings.is_empty()).then(|| plan.settings.to_string());
                 preset.chain(settings).chain(about).collect::<Vec<_>>().join("; ")
             }
             (None, None) => "preset laptop; its steps are measured when it begins".to_owned(),
@@ -101,11 +96,11 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
     out.push('\n');
     let width = cells.iter().map(|cell| cell.name().len()).max().unwrap_or(0);
     for cell in &cells {
-        let (name, config) = (cell.name(), grid.config(cell)?);
+        let (name, config) = (cell.name(), grid.config(cell));
         let (m, t) = (&config.model, &config.train);
         out += &format!(
             "{name:<width$}  {:<8} {} x H {}, N {}, batch {}, lr {}, seed {}\n",
-            state(grid, cell),
+            progress.status(cell).name(grid.skipped(&cell.task).is_some()),
             m.layers,
             m.h,
             m.n,
@@ -114,11 +109,8 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
             t.seed,
         );
     }
-    let open = cells.iter().filter(|cell| grid.skipped(&cell.task).is_none());
-    let open: Vec<&Cell> =
-        open.filter(|cell| !matches!(grid.state(cell), State::Done(_))).collect();
-    let estimated: Option<f64> = open.iter().map(|cell| estimate.get(&cell.task)).sum();
-    let left = match (grid.left(&cells), estimated) {
+    let estimated: Option<f64> = open.iter().map(|cell| estimate.get(cell.task.as_str())).sum();
+    let left = match (progress.seconds_left(grid, &cells), estimated) {
         _ if open.is_empty() => "none: there is nothing to run".to_owned(),
         (Some(left), _) => format!("about {}", days(left)),
         (None, Some(left)) => format!("about {}, evaluations not counted", days(left)),
@@ -132,16 +124,6 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
 fn days(seconds: f64) -> String {
     let days = seconds / 86_400.0;
     if days < 2.0 { duration(seconds) } else { format!("{days:.0} days") }
-}
-
-fn state(grid: &Grid, cell: &Cell) -> &'static str {
-    match grid.state(cell) {
-        State::Done(_) => "done",
-        State::Failed { .. } => "failed",
-        _ if grid.skipped(&cell.task).is_some() => "no data",
-        State::Begun { .. } => "begun",
-        State::Waiting => "waiting",
-    }
 }
 
 /// A line when a run begins and ends; in between, what `dss train` shows.
@@ -174,17 +156,17 @@ impl Watch for Lines {
         progress::observer(false, self.quiet, &self.stop, &progress::Lost::default())
     }
 
-    fn end(&mut self, cell: &Cell, state: &State) {
+    fn end(&mut self, cell: &Cell, status: &RunStatus) {
         let name = cell.name();
-        match state {
-            State::Done(outcome) => {
+        match status {
+            RunStatus::Done(outcome) => {
                 let (score, time) = (text::score(&outcome.test), duration(outcome.seconds));
                 let steps = plural(outcome.steps, "step");
                 self.say(&format!("{name}: test {score}, {steps}, {time}"));
             }
-            State::Failed { error } => self.say(&format!("{name} failed: {error}")),
-            State::Begun { steps } => self.say(&format!("{name}: stopped after step {steps}")),
-            State::Waiting => {}
+            RunStatus::Failed { error } => self.say(&format!("{name} failed: {error}")),
+            RunStatus::Begun { steps } => self.say(&format!("{name}: stopped after step {steps}")),
+            RunStatus::Waiting => {}
         }
     }
 }

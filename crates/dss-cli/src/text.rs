@@ -7,21 +7,9 @@ use dss_train::Scores;
 
 /// The score that counts, with its unit: `61.30 %`, `1.5000 nats = 2.1640 bits per token` or `0.00123`.
 pub fn score(scores: &Scores) -> String {
-    match (scores.accuracy, scores.bits) {
-        (Some(accuracy), _) => format!("{:.2} %", 100.0 * accuracy),
-        (None, Some(bits)) => {
-            format!("{} nats = {} bits per token", number(scores.loss), number(bits))
-        }
-        (None, None) => number(scores.loss),
-    }
-}
-
-/// What that score is.
-pub fn measure(scores: &Scores) -> &'static str {
-    match (scores.accuracy, scores.bits) {
-        (Some(_), _) => "accuracy",
-        (None, Some(_)) => "cross entropy",
-        (None, None) => "mean squared error",
+    match scores.in_words(number) {
+        (score, Some(other)) => format!("{score} = {other}"),
+        (score, None) => score,
     }
 }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use dss_report::report::write_report;
 use dss_train::config::DEFAULT_PRESET;
-use dss_train::report::write_report;
 use dss_train::text::{duration, plural};
 use dss_train::{Config, Error, Stopped, Summary, TrainOptions, train};
 
@@ -93,22 +93,19 @@ fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
 /// The result and what can be done with it.
 fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path>) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
+    let measure = summary.test.as_ref().map_or("", |test| test.measure().short_name());
+    let test_name = format!("test {measure}");
     let (dir, task) = (text::shell(out), config.task.name());
     if let Some(test) = &summary.test {
         let (examples, step) = (plural(test.examples as u64, "example"), summary.best_step);
         let what = format!("{} ({examples}, checkpoint of step {step})", text::score(test));
-        let name = match (test.accuracy, test.bits) {
-            (Some(_), _) => "test accuracy",
-            (None, Some(_)) => "test loss",
-            (None, None) => "test mse",
-        };
-        rows.push((name, what));
+        rows.push((&test_name, what));
     } else {
         rows.push(("interrupted", format!("after step {}; the state is saved", summary.steps)));
     }
     if let Some(val) = &summary.best_val {
         let what =
-            format!("{} {} at step {}", text::measure(val), text::score(val), summary.best_step);
+            format!("{} {} at step {}", val.measure().name(), text::score(val), summary.best_step);
         rows.push(("best validation", what));
     }
     let (steps, epochs) = (plural(summary.steps, "step"), plural(summary.epochs, "epoch"));

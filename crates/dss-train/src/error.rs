@@ -133,29 +133,6 @@ pub enum Error {
         /// Sequences at once.
         batch: usize,
     },
-    /// The kernels of a model would need more memory than there is.
-    #[error(
-        "{}: the kernels at length {len} would take about {needed_mb} MB of memory, but {available_mb} MB are free",
-        path.display()
-    )]
-    Kernels {
-        /// The checkpoint.
-        path: PathBuf,
-        /// L.
-        len: usize,
-        /// What it would take, in MB.
-        needed_mb: u64,
-        /// What there is, in MB.
-        available_mb: u64,
-    },
-    /// A grid of runs that cannot be worked on as asked.
-    #[error("{}: {what}", dir.display())]
-    Grid {
-        /// Its directory.
-        dir: PathBuf,
-        /// What is in the way.
-        what: String,
-    },
     /// The thread pool could not be started.
     #[error("cannot start {threads} threads: {what}")]
     Threads {
@@ -177,7 +154,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// Says which file an I/O error belongs to.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { doing, path, source }
     }

@@ -1,4 +1,4 @@
-//! Training of DSS models: parameter groups, schedules, run directories, reports.
+//! Training of DSS models: parameter groups, schedules, run directories.
 //!
 //! [`train`] takes a [`Config`] to a run directory; [`evaluate`](evaluate::evaluate) scores a model,
 //! [`predict`](predict::predict) applies it. Everything random follows from the seed by counters (epoch, step,
@@ -12,13 +12,10 @@ pub mod config;
 pub mod environment;
 pub mod error;
 pub mod evaluate;
-pub mod inspect;
 pub mod loss;
 pub mod memory;
 pub mod optimiser;
 pub mod predict;
-pub mod report;
-pub mod repro;
 pub mod run_dir;
 pub mod schedule;
 pub mod scores;
@@ -30,5 +27,5 @@ pub use config::{Config, Schedule, TrainConfig};
 pub use error::{Error, Result};
 pub use scores::Scores;
 pub use trainer::{
-    Event, Found, Observer, Split, Stopped, Summary, TrainOptions, gradients, train,
+    Event, Found, Observer, Split, Stopped, Summary, TrainOptions, epoch_batches, gradients, train,
 };

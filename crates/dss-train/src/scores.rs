@@ -26,6 +26,24 @@ impl Measure {
             TargetKind::NextToken { .. } => Self::CrossEntropy,
         }
     }
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::Error => "mean squared error",
+            Self::CrossEntropy => "cross entropy",
+        }
+    }
+
+    /// In one short word.
+    pub fn short_name(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::Error => "mse",
+            Self::CrossEntropy => "loss",
+        }
+    }
 }
 
 /// How well a model does on a set of examples.
@@ -59,6 +77,35 @@ impl Scores {
     /// What checkpoints and plateaus are judged by, larger is better: the accuracy, or the negated loss.
     pub fn score(&self) -> f64 {
         self.accuracy.unwrap_or(-self.loss)
+    }
+
+    /// What they measure.
+    pub fn measure(&self) -> Measure {
+        match (self.accuracy, self.bits) {
+            (Some(_), _) => Measure::Accuracy,
+            (None, Some(_)) => Measure::CrossEntropy,
+            (None, None) => Measure::Error,
+        }
+    }
+
+    /// The score that counts, and the same in another unit if there is one: `61.30 %`, `1.5 nats` and
+    /// `2.164 bits per token`, or `0.0012`. `number` shows a number.
+    pub fn in_words(&self, number: fn(f64) -> String) -> (String, Option<String>) {
+        match (self.accuracy, self.bits) {
+            (Some(accuracy), _) => (format!("{:.2} %", 100.0 * accuracy), None),
+            (None, Some(bits)) => {
+                let bits = format!("{} bits per token", number(bits));
+                (format!("{} nats", number(self.loss)), Some(bits))
+            }
+            (None, None) => (number(self.loss), None),
+        }
+    }
+
+    /// Share of the most frequent true class: what one gets without looking at the input.
+    pub fn majority(&self) -> Option<f64> {
+        let classes = self.confusion.as_ref()?.iter().map(|row| row.iter().sum::<u64>());
+        let all: u64 = classes.clone().sum();
+        classes.max().filter(|_| all > 0).map(|most| most as f64 / all as f64)
     }
 
     /// The model's own errors, as `this model`, then the baselines; nothing if there are none.
@@ -120,5 +167,34 @@ impl Tally {
             confusion,
             baselines: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(scores: &Scores) -> (&'static str, String, Option<String>) {
+        let (score, other) = scores.in_words(|x| x.to_string());
+        (scores.measure().name(), score, other)
+    }
+
+    #[test]
+    fn every_kind_of_score_has_its_words() {
+        let scores = Scores { loss: 0.5, ..Scores::default() };
+        assert_eq!(shown(&scores), ("mean squared error", "0.5".into(), None));
+        let classes = Scores { accuracy: Some(0.613), ..scores.clone() };
+        assert_eq!(shown(&classes), ("accuracy", "61.30 %".into(), None));
+        let tokens = Scores { bits: Some(0.75), ..scores };
+        let bits = Some("0.75 bits per token".into());
+        assert_eq!(shown(&tokens), ("cross entropy", "0.5 nats".into(), bits));
+    }
+
+    #[test]
+    fn the_most_frequent_class_counts_true_ones() {
+        let scores = |confusion| Scores { confusion, ..Scores::default() };
+        assert_eq!(scores(Some(vec![vec![3, 1], vec![0, 4]])).majority(), Some(0.5));
+        assert_eq!(scores(Some(vec![vec![0, 0], vec![0, 0]])).majority(), None);
+        assert_eq!(scores(None).majority(), None);
     }
 }

@@ -6,7 +6,7 @@ pub fn plural(n: u64, noun: &str) -> String {
 }
 
 /// `step` for 1, else `steps`.
-pub(crate) fn of_number(n: u64, noun: &str) -> String {
+pub fn of_number(n: u64, noun: &str) -> String {
     if n == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use dss_data::TaskConfig;
+use dss_report::repro::{self, Budget, GridSetting, TableKind};
 use dss_train::config::MODELS;
-use dss_train::repro::{self, Budget};
 
-use super::values::{key_value, overlays, positive, tasks, threads};
+use super::values::{overlays, positive, tasks, threads};
 
 /// `dss repro`
 #[derive(Debug, Args)]
@@ -27,8 +26,8 @@ others go on to the same bits, those that failed are tried again. More seeds, ta
 Exit codes: 1 if a run failed, 130 if interrupted; the tables of what is there are written in any case.")]
 pub struct ReproArgs {
     /// Which table: Long Range Arena, Speech Commands, or the ablations of DSS-softmax
-    #[arg(value_enum)]
-    pub table: ReproTable,
+    #[arg(value_parser = tables())]
+    pub table: TableKind,
     /// What each run gets: a time (90s, 10m, 1h30m), steps (2000steps) or full [default: 10m, or as the grid in --out]
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
@@ -42,8 +41,8 @@ pub struct ReproArgs {
     #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = rows())]
     pub models: Vec<String>,
     /// A setting for all runs, or as TASK:KEY=VALUE for those of a task; may be given several times
-    #[arg(long, value_name = "[TASK:]KEY=VALUE", value_parser = task_key_value)]
-    pub set: Vec<String>,
+    #[arg(long, value_name = "[TASK:]KEY=VALUE")]
+    pub set: Vec<GridSetting>,
     /// Where downloaded data lies
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
@@ -65,17 +64,6 @@ pub struct ReproArgs {
     /// No progress, only the table
     #[arg(long)]
     pub quiet: bool,
-}
-
-/// The tables of `dss repro`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ReproTable {
-    /// Table 1: Long Range Arena
-    Lra,
-    /// Table 2: Speech Commands
-    Speech,
-    /// Table 3: DSS-softmax without its parts
-    Ablations,
 }
 
 /// `dss bench`
@@ -173,12 +161,11 @@ fn rows() -> PossibleValuesParser {
     PossibleValuesParser::new(repro::MODELS.iter().map(|model| model.name))
 }
 
-fn task_key_value(text: &str) -> Result<String, String> {
-    let (key, value) = key_value(text)?;
-    match key.split_once(':') {
-        Some((task, _)) if !TaskConfig::NAMES.contains(&task) => {
-            Err(format!("there is no task `{task}`; expected TASK:KEY=VALUE or KEY=VALUE"))
-        }
-        _ => Ok(format!("{key}={value}")),
-    }
+fn tables() -> impl TypedValueParser<Value = TableKind> {
+    let value = |table: TableKind| PossibleValue::new(table.name()).help(table.title());
+    let names = PossibleValuesParser::new(TableKind::ALL.map(value));
+    names.map(|name| {
+        let named = TableKind::ALL.into_iter().find(|table| table.name() == name);
+        named.expect("one of the names")
+    })
 }

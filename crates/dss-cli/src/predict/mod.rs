@@ -10,6 +10,7 @@ use dss_data::Encoder;
 use dss_nn::Model;
 use dss_nn::checkpoint::CheckpointMeta;
 use dss_nn::config::OutputKind;
+use dss_report::csv_text;
 use dss_train::predict::{Prediction, Query, encoder, predict};
 use dss_train::threads;
 use serde_json::{Value, json};
@@ -150,7 +151,7 @@ fn object(answer: &Answer, labels: &[String]) -> Value {
     value
 }
 
-/// Lines with tabs between their parts, or CSV with a head.
+/// Lines with tabs between their parts, or CSV with a header.
 fn table(answers: &[Answer], labels: &[String], csv: bool) -> Vec<String> {
     let positions = answers.iter().any(|a| a.prediction.rows.len() > 1);
     let mut head = vec!["sequence".to_owned()];
@@ -188,11 +189,9 @@ fn join(cells: &[String], csv: bool) -> String {
     if !csv {
         return cells.join("\t");
     }
-    let quoted = cells.iter().map(|cell| match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
-    });
-    quoted.collect::<Vec<_>>().join(",")
+    let mut line = csv_text([cells]);
+    line.truncate(line.trim_end_matches('\n').len());
+    line
 }
 
 #[cfg(test)]

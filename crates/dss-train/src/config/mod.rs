@@ -5,13 +5,14 @@
 //!
 //! ```
 //! use dss_train::Config;
+//! use dss_train::config::Setting;
 //!
 //! # fn main() -> dss_train::Result<()> {
-//! let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-//! let config = Config::resolve("delay", Some("laptop"), &[], &[set("model.h", "32"), set("lr", "0.005")])?;
+//! let sets = [Setting::new("model.h", 32), Setting::new("lr", 0.005)];
+//! let config = Config::resolve("delay", Some("laptop"), &[], &sets)?;
 //! assert_eq!((config.model.h, config.train.lr), (32, 0.005));
 //!
-//! let error = Config::resolve("delay", None, &[], &[set("layer", "3")]).unwrap_err();
+//! let error = Config::resolve("delay", None, &[], &[Setting::new("layer", 3)]).unwrap_err();
 //! assert_eq!(error.to_string(), "--set layer=3: unknown key `layer`; did you mean `model.layers`?");
 //! # Ok(())
 //! # }
@@ -20,6 +21,7 @@
 mod annotate;
 mod docs;
 mod error;
+mod overlay;
 mod presets;
 mod request;
 mod resolve;
@@ -27,6 +29,7 @@ mod sources;
 mod types;
 mod validate;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dss_data::TaskConfig;
@@ -35,7 +38,8 @@ use serde::{Deserialize, Serialize};
 
 pub use docs::{MODEL, SECTIONS, TRAIN};
 pub use error::ConfigError;
-pub use presets::{ABLATIONS, DEFAULT_PRESET, MODELS, Overlay, PRESETS, Preset, presets_of};
+pub use overlay::{Overlay, Setting};
+pub use presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, PRESETS, Preset, presets_of};
 pub use request::{Request, with_model};
 pub use sources::Sources;
 pub use types::{Schedule, TrainConfig};
@@ -65,10 +69,10 @@ impl Config {
         task: &str,
         preset: Option<&str>,
         files: &[PathBuf],
-        sets: &[(String, String)],
+        sets: &[Setting],
     ) -> crate::Result<Self> {
         let preset = preset.map(str::to_owned);
-        let (files, sets) = (files.to_vec(), sets.to_vec());
+        let (files, sets) = (files.to_vec(), sets.iter().cloned().collect());
         Ok(Request { task: task.to_owned(), preset, files, sets, ..Request::default() }
             .resolve()?
             .0)
@@ -91,7 +95,7 @@ impl Config {
     /// # Errors
     ///
     /// As [`resolve`](Self::resolve).
-    pub fn changed(&self, files: &[PathBuf], sets: &[(String, String)]) -> crate::Result<Self> {
+    pub fn changed(&self, files: &[PathBuf], sets: &[Setting]) -> crate::Result<Self> {
         let mut layers = Layers::over(self)?;
         layers.files_and_keys(files, sets)?;
         Ok(layers.finish()?)
@@ -104,6 +108,30 @@ impl Config {
     /// [`ConfigError`]: a value that its key cannot have.
     pub fn validate(&self) -> crate::Result<()> {
         Ok(validate::validate(self, &Default::default())?)
+    }
+
+    /// Every setting under its dotted key.
+    pub fn flat(&self) -> BTreeMap<String, serde_json::Value> {
+        fn walk(
+            prefix: &str,
+            value: serde_json::Value,
+            out: &mut BTreeMap<String, serde_json::Value>,
+        ) {
+            match value {
+                serde_json::Value::Object(map) => {
+                    for (key, value) in map {
+                        let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+                        walk(&key, value, out);
+                    }
+                }
+                value => {
+                    out.insert(prefix.to_owned(), value);
+                }
+            }
+        }
+        let mut out = BTreeMap::new();
+        walk("", serde_json::to_value(self).expect("a configuration is plain data"), &mut out);
+        out
     }
 
     /// The configuration of a run directory.

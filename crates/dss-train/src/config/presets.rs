@@ -68,16 +68,18 @@ pub const PRESETS: &[Preset] = presets![
 
 /// Settings over a preset, of a model or an ablation.
 #[derive(Clone, Copy, Debug)]
-pub struct Overlay {
+pub struct NamedOverlay {
     /// The option of the command line: `--model` or `--ablation`.
     pub option: &'static str,
     /// Its name.
     pub name: &'static str,
+    /// Its name in the tables of `dss repro`; empty for what is not a row of its own there.
+    pub label: &'static str,
     /// The file, as that of a [`Preset`].
     pub text: &'static str,
 }
 
-impl Overlay {
+impl NamedOverlay {
     /// What it is, in one line.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
@@ -90,26 +92,37 @@ impl Overlay {
 }
 
 macro_rules! overlays {
-    ($option:literal $folder:literal: $($name:literal),* $(,)?) => {
-        &[$(Overlay {
+    ($option:literal $folder:literal: $($name:literal $(as $label:literal)?),* $(,)?) => {
+        &[$(NamedOverlay {
             option: $option,
             name: $name,
+            label: concat!($($label)?),
             text: include_str!(concat!("../../presets/", $folder, "/", $name, ".toml")),
         }),*]
     };
 }
 
-/// The models that can be named, the default first.
-pub const MODELS: &[Overlay] =
-    overlays!["--model" "models": "dss-softmax", "dss-exp", "dss-exp-no-scale", "s4", "s4d"];
+/// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
+pub const MODELS: &[NamedOverlay] = overlays!["--model" "models":
+    "dss-softmax" as "DSS-softmax",
+    "dss-exp" as "DSS-exp",
+    "dss-exp-no-scale" as "DSS-exp-no-scale",
+    "s4" as "S4",
+    "s4d" as "S4D",
+];
 
 /// The ablations of the paper.
-pub const ABLATIONS: &[Overlay] = overlays![
-    "--ablation" "ablations": "random-init", "kernel-128", "exp-no-scale", "tied-delta"
+pub const ABLATIONS: &[NamedOverlay] = overlays![
+    "--ablation" "ablations":
+    "random-init" as "DSS-softmax, random init",
+    "kernel-128" as "DSS-softmax, kernel length 128",
+    "exp-no-scale",
+    "tied-delta" as "DSS-softmax, tied Δ",
 ];
 
 /// Rows of the paper's table where its `paper` preset has exceptions for DSS: for the other models.
-pub(super) const TABLE: &[Overlay] = overlays!["paper" "table": "image", "pathfinder", "path-x"];
+pub(super) const TABLE: &[NamedOverlay] =
+    overlays!["paper" "table": "image", "pathfinder", "path-x"];
 
 /// The presets of a task.
 pub fn presets_of(task: &str) -> impl Iterator<Item = &'static Preset> + '_ {

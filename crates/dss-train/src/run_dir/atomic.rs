@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 
 /// Puts `bytes` into `path`, or leaves what was there.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     dss_nn::checkpoint::write_whole(path, bytes).map_err(Error::writing)
 }
 

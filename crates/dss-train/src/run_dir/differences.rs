@@ -1,7 +1,5 @@
 //! Which settings of two configurations differ.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use crate::config::Config;
@@ -20,11 +18,11 @@ pub(crate) const FREE: [&str; 6] = [
 /// `key: old -> new` of every setting that may not change when a run goes on.
 ///
 /// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit; those of [`FREE`] may change.
-pub(crate) fn between(old: &Config, new: &Config) -> Vec<String> {
+pub fn between(old: &Config, new: &Config) -> Vec<String> {
     let limit = |steps: u64| if steps == 0 { u64::MAX } else { steps };
     let longer = new.train.epochs >= old.train.epochs
         && limit(new.train.max_steps) >= limit(old.train.max_steps);
-    let (old, new) = (flat(old), flat(new));
+    let (old, new) = (old.flat(), new.flat());
     let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let show = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
     keys.into_iter()
@@ -34,34 +32,14 @@ pub(crate) fn between(old: &Config, new: &Config) -> Vec<String> {
         .collect()
 }
 
-/// Every setting under its dotted key.
-fn flat(config: &Config) -> BTreeMap<String, Value> {
-    fn walk(prefix: &str, value: Value, out: &mut BTreeMap<String, Value>) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
-                    walk(&key, value, out);
-                }
-            }
-            value => {
-                out.insert(prefix.to_owned(), value);
-            }
-        }
-    }
-    let mut out = BTreeMap::new();
-    walk("", serde_json::to_value(config).expect("a configuration is plain data"), &mut out);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Setting;
 
     #[test]
     fn only_the_length_of_a_run_may_grow() {
-        let old =
-            Config::resolve("delay", None, &[], &[("max_steps".into(), "50".into())]).unwrap();
+        let old = Config::resolve("delay", None, &[], &[Setting::new("max_steps", 50)]).unwrap();
         let mut new = old.clone();
         assert!(between(&old, &new).is_empty());
         new.train.max_steps = 0;
@@ -80,12 +58,12 @@ mod tests {
         let sets = |values: [&str; 5]| {
             let keys = ["cache", "dir", "checkpoint_seconds", "early_stop", "eval_batch"];
             let pairs = keys.into_iter().zip(values);
-            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect::<Vec<_>>()
+            pairs.map(|(key, value)| Setting::typed(key, value)).collect::<Vec<_>>()
         };
         let resolve = |values| Config::resolve("listops", None, &[], &sets(values)).unwrap();
         let (old, new) = (resolve(["a", "b", "1", "2", "3"]), resolve(["c", "d", "4", "5", "6"]));
         assert_eq!(between(&old, &new), [""; 0]);
-        let known = flat(&old);
+        let known = old.flat();
         for key in FREE.iter().filter(|key| **key != "task.path") {
             assert!(known.contains_key(*key), "{key}");
         }

@@ -25,7 +25,9 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::error::{Error, Result};
 
-pub(crate) use differences::{FREE, between as differences};
+pub use atomic::write_file;
+pub(crate) use differences::FREE;
+pub use differences::between as differences;
 pub(crate) use metrics::Metrics;
 pub use metrics::{EvalRecord, Record, TrainRecord, read_metrics};
 pub use state::{Best, State};

@@ -150,7 +150,7 @@ fn steps(
             Some(loader) => loader,
             none => {
                 let (step, of) = (session.state.step, session.state.steps_per_epoch);
-                none.insert(epoch(config, task, step / of, step % of))
+                none.insert(epoch_batches(config, task, step / of, step % of))
             }
         };
         let micro: Vec<Batch> = loader.take(config.accumulate).collect::<dss_data::Result<_>>()?;
@@ -162,7 +162,7 @@ fn steps(
 }
 
 /// The batches of an epoch (from 0), from its step `step` on.
-fn epoch(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Loader {
+pub fn epoch_batches(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Loader {
     let n = task.train.len();
     let streams = || task.train.streams(config.batch, config.seed, epoch);
     if let Some(streams) = config.carry.then(streams).flatten() {

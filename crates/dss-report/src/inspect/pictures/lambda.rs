@@ -1,0 +1,130 @@
+//! Λ of all layers in the complex plane over the points it started from (§4.2).
+
+use dss_kernels::init;
+use dss_nn::{LambdaInit, MixerKind, S4dInit};
+
+use super::{WIDTH, layer_name, titled};
+use crate::draw::Axis;
+use crate::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour};
+use crate::inspect::{Inspection, Layer};
+
+const HEIGHT: f64 = 380.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 62.0;
+const LEGEND: f64 = 34.0;
+const BOTTOM: f64 = 46.0;
+/// Legend entries on one line.
+const PER_LINE: usize = 8;
+
+/// How the paper shows imaginary parts: linear near 0, logarithmic beyond.
+fn scaled(im: f64) -> f64 {
+    (im / 2.0).asinh()
+}
+
+pub(super) fn plane(inspection: &Inspection) -> Scene {
+    let layers = &inspection.layers;
+    let (start, start_name) = start(inspection);
+    let lines = (layers.len() + 1).div_ceil(PER_LINE);
+    let top = TOP + LEGEND + 18.0 * (lines - 1) as f64;
+    let mut scene = Scene::new(
+        "lambda",
+        &titled("Λ in the complex plane", inspection),
+        WIDTH,
+        top + HEIGHT + BOTTOM,
+    );
+    let all = || layers.iter().flat_map(|l| &l.modes.lambda).chain(&start);
+    let range = |part: fn(&[f64; 2]) -> f64| {
+        let (low, high) = all()
+            .map(part)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+        let pad = 0.04 * (high - low).max(0.25);
+        (low - pad, high + pad)
+    };
+    let (re, im) = (range(|z| z[0]), range(|z| scaled(z[1])));
+    let frame = Frame {
+        x: MARGIN + LEFT,
+        y: top,
+        width: WIDTH - 2.0 * MARGIN - LEFT - RIGHT,
+        height: HEIGHT,
+    };
+    let panel = Panel {
+        x: Axis::linear(re.0, re.1, 8, false),
+        y: Axis::linear(im.0, im.1, 6, false),
+        frame,
+    };
+    panel.draw_columns(&mut scene);
+    panel.draw_y(&mut scene, true);
+    panel.draw_x(&mut scene, true);
+    if re.0 < 0.0 && re.1 > 0.0 {
+        let x = panel.px(0.0);
+        scene.dashes(format!("M{x:.1} {:.1}V{:.1}", frame.y, frame.bottom()), Ink::Quiet, 1.0);
+    }
+    panel.draw_frame(&mut scene);
+    panel.draw_names(&mut scene, "Re λ", "arcsinh(Im λ / 2)", 45.0);
+    right_axis(&mut scene, &panel, im);
+    let place = |z: &[f64; 2]| panel.at(z[0], scaled(z[1]));
+    for (i, Layer { modes, .. }) in layers.iter().enumerate() {
+        let ink = Ink::Fixed(layer_colour(i, layers.len()));
+        scene.dots(modes.lambda.iter().map(place).collect(), 3.4, ink, 0.85);
+    }
+    scene.dots(start.iter().map(place).collect(), 1.9, Ink::Text, 1.0);
+    legend(&mut scene, layers.len(), start_name);
+    let growing: usize = layers.iter().map(|l| l.modes.growing()).sum();
+    let total: usize = layers.iter().map(|l| l.modes.lambda.len()).sum();
+    scene.summary = format!(
+        "The {total} eigenvalues of all layers over the points of their initialisation. {growing} of them have a \
+         positive real part."
+    );
+    scene
+}
+
+/// Im λ itself, at the right.
+fn right_axis(scene: &mut Scene, panel: &Panel, im: (f64, f64)) {
+    let right = panel.frame.right();
+    let decades = (0..7).map(|d| 10f64.powi(d));
+    for value in decades.clone().rev().map(|x| -x).chain([0.0]).chain(decades) {
+        if (im.0..=im.1).contains(&scaled(value)) {
+            let y = panel.py(scaled(value));
+            scene.stroke(format!("M{right:.1} {y:.1}h4"), Ink::Quiet, 1.0);
+            let label = format!("{value}").replace('-', "\u{2212}");
+            scene.label([right + 7.0, y + 4.0], label, Anchor::Start);
+        }
+    }
+    scene.label([right + 7.0, panel.frame.y - 9.0], "Im λ", Anchor::Start);
+}
+
+fn legend(scene: &mut Scene, layers: usize, start: &str) {
+    for i in 0..layers + usize::from(!start.is_empty()) {
+        let x = MARGIN + LEFT + 92.0 * (i % PER_LINE) as f64;
+        let y = TOP + 8.0 + 18.0 * (i / PER_LINE) as f64;
+        if i < layers {
+            let ink = Ink::Fixed(layer_colour(i, layers));
+            scene.dots(vec![[x + 4.0, y]], 4.0, ink, 0.8);
+            scene.label([x + 13.0, y + 4.0], layer_name(i), Anchor::Start);
+        } else {
+            scene.dots(vec![[x + 4.0, y]], 2.2, Ink::Text, 1.0);
+            scene.label([x + 13.0, y + 4.0], start, Anchor::Start);
+        }
+    }
+}
+
+/// Where Λ started and what that is called; nothing where it was drawn at random.
+fn start(inspection: &Inspection) -> (Vec<[f64; 2]>, &'static str) {
+    let config = &inspection.meta.model;
+    let (points, name) = match (config.mixer, config.lambda_init, config.s4d_init) {
+        (MixerKind::Dss, LambdaInit::Random, _) => return (Vec::new(), ""),
+        (MixerKind::Dss, LambdaInit::SkewHippo, _) => {
+            (init::skew_hippo(config.n), "initial (Skew-HiPPO)")
+        }
+        (MixerKind::S4, _, _) => (init::skew_hippo(config.n / 2), "initial (HiPPO-LegS)"),
+        (MixerKind::S4d, _, law) => {
+            let name = match law {
+                S4dInit::Legs => "initial (S4D-LegS)",
+                S4dInit::Lin => "initial (S4D-Lin)",
+                S4dInit::Inv => "initial (S4D-Inv)",
+            };
+            (init::s4d_lambda(law.into(), config.n), name)
+        }
+    };
+    (points.unwrap_or_default().iter().map(|z| [z.re, z.im]).collect(), name)
+}

@@ -1,0 +1,36 @@
+//! The figures of the paper's §4.2 and appendix, of one model.
+
+mod gallery;
+mod heatmap;
+mod lambda;
+mod swarm;
+
+use super::Inspection;
+use crate::draw::Scene;
+
+/// Width of all pictures.
+const WIDTH: f64 = 920.0;
+
+/// All of them, the most telling first.
+pub fn all(inspection: &Inspection) -> Vec<Scene> {
+    vec![
+        heatmap::kernels(inspection),
+        lambda::plane(inspection),
+        swarm::lambda_re(inspection),
+        swarm::delta_log(inspection),
+        gallery::gallery(inspection),
+    ]
+}
+
+/// A title with the name of the task.
+fn titled(what: &str, inspection: &Inspection) -> String {
+    match inspection.task() {
+        "" => what.to_owned(),
+        task => format!("{what}: {task}"),
+    }
+}
+
+/// The names of a model's layers, counted from 1 as people do.
+fn layer_name(i: usize) -> String {
+    format!("layer {}", i + 1)
+}

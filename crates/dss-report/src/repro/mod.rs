@@ -1,0 +1,32 @@
+//! The paper's tables, run again at a budget of one's choice.
+//!
+//! A [`Grid`] is task × model × seed, each an ordinary run directory; [`Grid::run`] works through what is not complete,
+//! [`Table`] shows what is there next to the paper's numbers ([`paper`]).
+
+mod budget;
+mod cell;
+mod changes;
+mod estimate;
+mod grid;
+mod models;
+pub mod paper;
+mod plan;
+mod progress;
+mod run;
+mod setting;
+mod speed;
+mod table;
+mod table_kind;
+mod tasks;
+
+pub use budget::Budget;
+pub use cell::{Cell, Outcome, RunStatus};
+pub use grid::{Grid, Request};
+pub use models::{GridModel, MODELS};
+pub use plan::Plan;
+pub use progress::Progress;
+pub use run::{GridOptions, GridSummary, Watch};
+pub use setting::GridSetting;
+pub use speed::Speed;
+pub use table::{Column, Entry, Row, Table, TableRun};
+pub use table_kind::TableKind;

@@ -1,0 +1,158 @@
+//! The table as lines of strings, for all that show it.
+
+use dss_train::text::duration;
+
+use super::{Entry, Table, TableRun};
+use crate::text::number;
+
+/// A line of the table.
+pub(super) struct Line {
+    pub(super) cells: Vec<String>,
+    /// Whether the system is only reported by the paper.
+    pub(super) reported: bool,
+}
+
+/// The first line: the tasks, and the average where there is one.
+pub(super) fn head(table: &Table) -> Vec<String> {
+    let tasks = table.columns.iter().map(|column| column.task.clone());
+    let average = has_average(table).then(|| "average".to_owned());
+    std::iter::once("model".to_owned()).chain(tasks).chain(average).collect()
+}
+
+/// Two lines about the tasks: length and chance.
+pub(super) fn about(table: &Table) -> Vec<Vec<String>> {
+    let pad = |mut line: Vec<String>| {
+        line.extend(has_average(table).then(String::new));
+        line
+    };
+    let lengths = table.columns.iter().map(|column| {
+        with_paper(column.length.map(|l| l.to_string()), column.paper_length.map(|l| l.to_string()))
+    });
+    let chances = table.columns.iter().map(|column| match column.chance {
+        Some(chance) => format!("{chance:.2}"),
+        None => "–".to_owned(),
+    });
+    let line = |name: &str, cells: Vec<String>| {
+        pad(std::iter::once(name.to_owned()).chain(cells).collect())
+    };
+    vec![line("input length", lengths.collect()), line("most frequent class", chances.collect())]
+}
+
+/// A line for each system: `ours (paper)`.
+pub(super) fn lines(table: &Table) -> Vec<Line> {
+    let average = has_average(table);
+    let row = |row: &super::Row| {
+        let entries = row.entries.iter().enumerate().map(|(i, entry)| {
+            shown(entry, row.model.is_some(), table.columns[i].measure == Some("accuracy"))
+        });
+        let mean = row.average.map(|mean| format!("{mean:.2}"));
+        let mean = average.then(|| with_paper(mean, row.paper_average.map(str::to_owned)));
+        let label = if row.model.is_none() { format!("{} *", row.label) } else { row.label.into() };
+        Line {
+            cells: std::iter::once(label).chain(entries).chain(mean).collect(),
+            reported: row.model.is_none(),
+        }
+    };
+    let mut lines: Vec<Line> = table.rows.iter().map(row).collect();
+    if !table.argmax_95.is_empty() {
+        let entries = table.argmax_95.iter().map(|entry| {
+            with_paper(entry.ours.map(|x| format!("{x:.0}")), entry.paper.map(str::to_owned))
+        });
+        let label = "DSS-softmax: argmax |K|, 95th percentile".to_owned();
+        let cells = std::iter::once(label).chain(entries).collect();
+        lines.push(Line { cells, reported: false });
+    }
+    lines
+}
+
+/// The first line of the runs.
+pub(super) const RUNS: [&str; 8] =
+    ["task", "model", "seed", "test", "steps", "time", "parameters", "directory"];
+
+/// Every run of ours that has its data, and what went wrong with it.
+pub(super) fn runs(table: &Table) -> Vec<(Vec<String>, Option<&str>)> {
+    let mut lines = Vec::new();
+    for (i, column) in table.columns.iter().enumerate() {
+        for row in table.rows.iter().filter(|row| row.model.is_some()) {
+            for run in row.entries[i].runs.iter().filter(|run| run.state != "no data") {
+                let accuracy = column.measure == Some("accuracy");
+                let cells = vec![
+                    column.task.clone(),
+                    row.label.to_owned(),
+                    run.seed.to_string(),
+                    run.score.map_or(run.state.to_owned(), |score| value(score, accuracy)),
+                    run.steps.map(|steps| steps.to_string()).unwrap_or_default(),
+                    run.seconds.map(duration).unwrap_or_default(),
+                    run.parameters.map(|n| n.to_string()).unwrap_or_default(),
+                    run.dir.clone(),
+                ];
+                lines.push((cells, run.error.as_deref()));
+            }
+        }
+    }
+    lines
+}
+
+/// What the budget changes, a paragraph for each task.
+pub(super) fn changes(table: &Table) -> Vec<(String, String)> {
+    let about = |column: &super::Column| {
+        let mut parts = Vec::new();
+        if let Some(why) = &column.skipped {
+            parts.push(format!("left out: {why}"));
+        }
+        if let Some(steps) = column.steps {
+            parts.push(format!("{steps} optimiser steps"));
+        }
+        if let Some(preset) = &column.preset {
+            parts.push(format!("preset {preset}"));
+        }
+        match (column.paper_length.is_some(), column.changes.is_empty()) {
+            (false, _) => parts.push("not in the paper".to_owned()),
+            (true, true) => parts.push("as in the paper".to_owned()),
+            (true, false) => parts.extend(column.changes.iter().cloned()),
+        }
+        (column.task.clone(), parts.join("; "))
+    };
+    table.columns.iter().map(about).collect()
+}
+
+pub(super) const LEGEND: &str = "Test scores, accuracies in per cent: ours (the paper's). * as the paper reports it, not run here. ✗ as the paper \
+     prints it: the model fails or cannot be run.";
+
+fn has_average(table: &Table) -> bool {
+    table.rows.iter().any(|row| row.paper_average.is_some())
+        && super::paper::LRA.tasks.iter().all(|task| table.columns.iter().any(|c| c.task == *task))
+}
+
+fn with_paper(ours: Option<String>, paper: Option<String>) -> String {
+    match (ours, paper) {
+        (Some(ours), Some(paper)) => format!("{ours} ({paper})"),
+        (Some(ours), None) => ours,
+        (None, Some(paper)) => format!("({paper})"),
+        (None, None) => "–".to_owned(),
+    }
+}
+
+fn shown(entry: &Entry, model: bool, accuracy: bool) -> String {
+    let ours = match (entry.ours, entry.spread) {
+        (Some(mean), Some(spread)) => {
+            Some(format!("{} ± {}", value(mean, accuracy), value(spread, accuracy)))
+        }
+        (Some(mean), None) => Some(value(mean, accuracy)),
+        (None, _) => model.then(|| unfinished(&entry.runs).to_owned()),
+    };
+    with_paper(ours, entry.paper.map(str::to_owned))
+}
+
+fn unfinished(runs: &[TableRun]) -> &'static str {
+    let any = |state: &'static str| runs.iter().any(|run| run.state == state).then_some(state);
+    any("failed").or_else(|| any("no data")).or_else(|| any("begun")).unwrap_or("–")
+}
+
+fn value(x: f64, accuracy: bool) -> String {
+    match accuracy {
+        true => format!("{x:.2}"),
+        false if x != 0.0 && x.abs() < 0.01 => format!("{x:.1e}"),
+        false => number(x),
+    }
+}

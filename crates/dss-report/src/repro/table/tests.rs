@@ -1,0 +1,106 @@
+//! The table of a grid of which some runs are done.
+
+use super::super::{Budget, Request};
+use super::*;
+
+fn grid(name: &str, table: TableKind, tasks: &[&str]) -> (std::path::PathBuf, Grid) {
+    let dir = std::env::temp_dir().join(format!("dss-table-{name}-{}", std::process::id()));
+    let request = Request {
+        budget: Some(Budget::Steps(20)),
+        tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
+        models: vec!["dss-softmax".into(), "kernel-128".into()],
+        ..Request::default()
+    };
+    (dir.clone(), Grid::open(&dir, table, &request).unwrap())
+}
+
+fn table(name: &str, kind: TableKind, tasks: &[&str]) -> Table {
+    let (_, grid) = grid(name, kind, tasks);
+    let mut table = Table::new(&grid, &Progress::read(&grid));
+    for (row, score) in table.rows.iter_mut().filter(|row| row.model.is_some()).zip([50.0, 40.0]) {
+        let entry = &mut row.entries[0];
+        (entry.ours, entry.spread) = (Some(score), Some(1.5));
+        entry.runs[0].state = "done";
+        entry.runs[0].score = Some(score);
+        entry.runs[0].steps = Some(20);
+        entry.runs[0].parameters = Some(1234);
+    }
+    table.columns[0].measure = Some("accuracy");
+    table.columns[0].chance = Some(16.0);
+    table.columns[0].length = Some(200);
+    table.notes = table.remarks();
+    table
+}
+
+#[test]
+fn reported_rows_and_ours() {
+    let table = table("rows", TableKind::Ablations, &["listops", "image", "delay"]);
+    let text = table.to_text();
+    for part in [
+        "Non-State-Space best *",
+        "50.00 ± 1.50 (60.6)",
+        "40.00 ± 1.50 (51.6)",
+        "no data (85.7)",
+        "200 (2000)",
+        "16.00",
+        "(89)",
+        "64 % (6 %) on listops",
+        "delay: preset laptop; not in the paper",
+        "depth 4 instead of 6",
+        "left out: no data folder was given",
+        "dss data get image",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    assert!(!text.contains("average"), "{text}");
+    let markdown = markdown::text(&table);
+    assert!(markdown.contains("| Non-State-Space best \\* | (49.5) | (47.4) | – |"), "{markdown}");
+    let lines: Vec<&str> = markdown.lines().filter(|line| line.starts_with("| ")).collect();
+    let width = |line: &str| line.replace("\\|", "").matches('|').count();
+    assert!(lines.iter().all(|line| [5, 9].contains(&width(line))), "{markdown}");
+}
+
+#[test]
+fn files_that_others_read() {
+    let table = table("files", TableKind::Lra, &["listops"]);
+    let csv = csv::text(&table);
+    let mut lines = csv.lines();
+    let fields = lines.next().unwrap().split(',').count();
+    assert!(csv.contains("listops,,Transformer,reported,,,,,,,36.37,"), "{csv}");
+    assert!(csv.contains("listops,dss-softmax,DSS-softmax,done,0,50,accuracy,20,,1234,60.6,"));
+    assert!(lines.all(|line| line.replace(", ", "").split(',').count() == fields), "{csv}");
+    let json: serde_json::Value = serde_json::to_value(&table).unwrap();
+    assert_eq!(json["budget"], "20steps");
+    assert_eq!(json["rows"][0]["entries"][0]["paper"], "36.37");
+}
+
+#[test]
+fn the_page_is_whole_and_escaped() {
+    let mut table = table("page", TableKind::Lra, &["listops"]);
+    let run = &mut table.rows.last_mut().unwrap().entries[0].runs[0];
+    (run.state, run.error) = ("failed", Some("loss <NaN> & more".into()));
+    let page = html::page(&table);
+    assert!(page.contains("loss &lt;NaN&gt; &amp; more") && !page.contains("<NaN>"));
+    assert!(page.contains("prefers-color-scheme: dark") && page.ends_with("</html>\n"));
+    for tag in ["table", "tr", "td", "th", "section", "div", "main", "dl", "dd", "dt"] {
+        let open =
+            page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+        assert_eq!(open, page.matches(&format!("</{tag}>")).count(), "<{tag}>");
+    }
+}
+
+#[test]
+fn the_average_needs_all_six_tasks() {
+    let (_, grid) = grid("average", TableKind::Lra, &[]);
+    let table = Table::new(&grid, &Progress::read(&grid));
+    assert!(table.to_text().contains("(81.88)") && table.to_text().contains("(53.66)"));
+    assert_eq!(table.rows.last().unwrap().average, None);
+}
+
+#[test]
+fn mean_and_standard_deviation() {
+    assert_eq!(mean_and_spread(&[]), (None, None));
+    assert_eq!(mean_and_spread(&[3.0]), (Some(3.0), None));
+    let (mean, spread) = mean_and_spread(&[1.0, 2.0, 3.0]);
+    assert_eq!((mean, spread), (Some(2.0), Some(1.0)));
+}
