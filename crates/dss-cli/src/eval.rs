@@ -3,6 +3,7 @@
 use std::io::{Write, stderr};
 use std::process::ExitCode;
 
+use dss_train::config::Setting;
 use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
 use dss_train::{Config, threads};
 use serde_json::json;
@@ -68,7 +69,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The settings of a run, other ones of `[task]` laid over them: the model and its training are what they are.
-fn changed(own: Config, sets: &[(String, String)]) -> Result<Config, Failure> {
+fn changed(own: Config, sets: &[Setting]) -> Result<Config, Failure> {
     let changed = own.changed(&[], sets)?;
     if changed.model == own.model && changed.train == own.train {
         return Ok(changed);

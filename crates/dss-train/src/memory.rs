@@ -117,11 +117,12 @@ fn product(factors: &[usize]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Overlay, Setting};
 
     #[test]
     fn huge_runs_are_refused_and_small_ones_are_not() {
         let config = |sets: &[(&str, &str)]| {
-            let sets: Vec<_> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            let sets: Overlay = sets.iter().map(|(k, v)| Setting::typed(k, v)).collect();
             Config::resolve("delay", None, &[], &sets).unwrap()
         };
         let io = |len| Io {

@@ -9,6 +9,7 @@ use burn::tensor::Device;
 use common::{TempDir, assert_same, config, remains, run, run_watched};
 use dss_nn::checkpoint;
 use dss_data::Encoder;
+use dss_train::config::Setting;
 use dss_train::evaluate::{evaluate, evaluate_checkpoint};
 use dss_train::predict::encoder;
 use dss_train::run_dir::{Record, read_metrics};
@@ -144,7 +145,7 @@ fn streams_carry_their_past_and_resume() {
     assert!(!carried.is_empty());
 
     let wrong = |sets: &[(&str, &str)]| {
-        let sets: Vec<_> = sets.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let sets: Vec<_> = sets.iter().map(|(k, v)| Setting::typed(k, v)).collect();
         Config::resolve("lm", None, &[], &sets).unwrap_err().to_string()
     };
     let error = wrong(&[("train.carry", "true"), ("model.variant", "softmax")]);
@@ -155,7 +156,7 @@ fn streams_carry_their_past_and_resume() {
 
 #[test]
 fn a_language_model_must_not_look_ahead() {
-    let sets = [("model.bidirectional".to_owned(), "true".to_owned())];
+    let sets = [Setting::new("model.bidirectional", true)];
     let error = Config::resolve("lm", None, &[], &sets).unwrap_err().to_string();
     assert!(error.contains("model.bidirectional") && error.contains("look ahead"), "{error}");
 }

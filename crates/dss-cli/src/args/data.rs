@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use dss_train::config::Setting;
 
-use super::values::{key_value, positive, tasks, threads};
+use super::values::{positive, tasks, threads};
 
 /// `dss data`
 #[derive(Debug, Subcommand)]
@@ -114,8 +115,8 @@ pub struct DataCheckArgs {
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
     /// A setting of [task], such as dir=DIR; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,

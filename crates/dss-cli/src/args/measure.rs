@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use dss_data::TaskConfig;
-use dss_train::config::MODELS;
+use dss_train::config::{MODELS, Setting};
 use dss_train::repro::{self, Budget};
 
-use super::values::{key_value, overlays, positive, tasks, threads};
+use super::values::{overlays, positive, tasks, threads};
 
 /// `dss repro`
 #[derive(Debug, Args)]
@@ -174,11 +174,11 @@ fn rows() -> PossibleValuesParser {
 }
 
 fn task_key_value(text: &str) -> Result<String, String> {
-    let (key, value) = key_value(text)?;
-    match key.split_once(':') {
+    let setting: Setting = text.parse()?;
+    match setting.key().split_once(':') {
         Some((task, _)) if !TaskConfig::NAMES.contains(&task) => {
             Err(format!("there is no task `{task}`; expected TASK:KEY=VALUE or KEY=VALUE"))
         }
-        _ => Ok(format!("{key}={value}")),
+        _ => Ok(setting.to_string()),
     }
 }

@@ -9,13 +9,13 @@ mod values;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use dss_train::config::{ABLATIONS, MODELS, Request};
+use dss_train::config::{ABLATIONS, MODELS, Request, Setting};
 
 pub use self::data::*;
 pub use self::measure::*;
 pub use self::runs::*;
 pub use self::streams::*;
-use self::values::{key_value, overlays, tasks};
+use self::values::{overlays, tasks};
 
 /// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
 #[derive(Debug, Parser)]
@@ -101,8 +101,8 @@ pub struct Settings {
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
     /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
 }
 
 impl Settings {
@@ -114,7 +114,7 @@ impl Settings {
             model: self.model.clone(),
             ablations: self.ablation.clone(),
             files: self.config.clone(),
-            sets: self.set.clone(),
+            sets: self.set.iter().cloned().collect(),
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use dss_train::config::Setting;
 
 use super::Settings;
-use super::values::{key_value, positive, threads};
+use super::values::{positive, threads};
 
 /// `dss train`
 #[derive(Debug, Args)]
@@ -84,8 +85,8 @@ pub struct EvalArgs {
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// A setting of [task] over the run's own, such as path=FILE for data that was moved; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    pub set: Vec<(String, String)>,
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
     /// Sequences per batch [default: as in the run]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub batch: Option<usize>,

@@ -2,20 +2,15 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use dss_data::TaskConfig;
-use dss_train::config::Overlay;
+use dss_train::config::NamedOverlay;
 use dss_train::threads::MAX_THREADS;
 
 pub(super) fn tasks() -> PossibleValuesParser {
     PossibleValuesParser::new(TaskConfig::NAMES.iter().copied())
 }
 
-pub(super) fn overlays(overlays: &'static [Overlay]) -> PossibleValuesParser {
+pub(super) fn overlays(overlays: &'static [NamedOverlay]) -> PossibleValuesParser {
     PossibleValuesParser::new(overlays.iter().map(|o| PossibleValue::new(o.name).help(o.about())))
-}
-
-pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as lr=0.01")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 pub(super) fn threads(text: &str) -> Result<usize, String> {

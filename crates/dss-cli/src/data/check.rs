@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use dss_nn::ModelConfig;
 use dss_data::TaskConfig;
 use dss_data::check::check;
+use dss_train::config::Setting;
 use dss_train::{Config, TrainConfig, threads};
 
 use super::Log;
@@ -37,8 +38,11 @@ pub fn run(args: DataCheckArgs) -> Result<ExitCode, Failure> {
 /// The settings of the task: its defaults or those of a preset, and changes to them.
 fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
     // A key without its section is one of the task.
-    let own = |key: &str| if key.contains('.') { key.to_owned() } else { format!("task.{key}") };
-    let sets: Vec<_> = args.set.iter().map(|(key, value)| (own(key), value.clone())).collect();
+    let own = |setting: &Setting| match setting.key().contains('.') {
+        true => setting.clone(),
+        false => Setting::typed(&format!("task.{}", setting.key()), setting.text()),
+    };
+    let sets: Vec<_> = args.set.iter().map(own).collect();
     let plain = match &args.preset {
         Some(_) => Config::resolve(&args.task, args.preset.as_deref(), &[], &[])?,
         None => {

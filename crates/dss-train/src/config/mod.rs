@@ -5,13 +5,14 @@
 //!
 //! ```
 //! use dss_train::Config;
+//! use dss_train::config::Setting;
 //!
 //! # fn main() -> dss_train::Result<()> {
-//! let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-//! let config = Config::resolve("delay", Some("laptop"), &[], &[set("model.h", "32"), set("lr", "0.005")])?;
+//! let sets = [Setting::new("model.h", 32), Setting::new("lr", 0.005)];
+//! let config = Config::resolve("delay", Some("laptop"), &[], &sets)?;
 //! assert_eq!((config.model.h, config.train.lr), (32, 0.005));
 //!
-//! let error = Config::resolve("delay", None, &[], &[set("layer", "3")]).unwrap_err();
+//! let error = Config::resolve("delay", None, &[], &[Setting::new("layer", 3)]).unwrap_err();
 //! assert_eq!(error.to_string(), "--set layer=3: unknown key `layer`; did you mean `model.layers`?");
 //! # Ok(())
 //! # }
@@ -20,6 +21,7 @@
 mod annotate;
 mod docs;
 mod error;
+mod overlay;
 mod presets;
 mod request;
 mod resolve;
@@ -35,7 +37,8 @@ use serde::{Deserialize, Serialize};
 
 pub use docs::{MODEL, SECTIONS, TRAIN};
 pub use error::ConfigError;
-pub use presets::{ABLATIONS, DEFAULT_PRESET, MODELS, Overlay, PRESETS, Preset, presets_of};
+pub use overlay::{Overlay, Setting};
+pub use presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, PRESETS, Preset, presets_of};
 pub use request::{Request, with_model};
 pub use sources::Sources;
 pub use types::{Schedule, TrainConfig};
@@ -65,10 +68,10 @@ impl Config {
         task: &str,
         preset: Option<&str>,
         files: &[PathBuf],
-        sets: &[(String, String)],
+        sets: &[Setting],
     ) -> crate::Result<Self> {
         let preset = preset.map(str::to_owned);
-        let (files, sets) = (files.to_vec(), sets.to_vec());
+        let (files, sets) = (files.to_vec(), sets.iter().cloned().collect());
         Ok(Request { task: task.to_owned(), preset, files, sets, ..Request::default() }
             .resolve()?
             .0)
@@ -91,7 +94,7 @@ impl Config {
     /// # Errors
     ///
     /// As [`resolve`](Self::resolve).
-    pub fn changed(&self, files: &[PathBuf], sets: &[(String, String)]) -> crate::Result<Self> {
+    pub fn changed(&self, files: &[PathBuf], sets: &[Setting]) -> crate::Result<Self> {
         let mut layers = Layers::over(self)?;
         layers.files_and_keys(files, sets)?;
         Ok(layers.finish()?)

@@ -68,7 +68,7 @@ pub const PRESETS: &[Preset] = presets![
 
 /// Settings over a preset, of a model or an ablation.
 #[derive(Clone, Copy, Debug)]
-pub struct Overlay {
+pub struct NamedOverlay {
     /// The option of the command line: `--model` or `--ablation`.
     pub option: &'static str,
     /// Its name.
@@ -77,7 +77,7 @@ pub struct Overlay {
     pub text: &'static str,
 }
 
-impl Overlay {
+impl NamedOverlay {
     /// What it is, in one line.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
@@ -91,7 +91,7 @@ impl Overlay {
 
 macro_rules! overlays {
     ($option:literal $folder:literal: $($name:literal),* $(,)?) => {
-        &[$(Overlay {
+        &[$(NamedOverlay {
             option: $option,
             name: $name,
             text: include_str!(concat!("../../presets/", $folder, "/", $name, ".toml")),
@@ -100,16 +100,16 @@ macro_rules! overlays {
 }
 
 /// The models that can be named, the default first.
-pub const MODELS: &[Overlay] =
+pub const MODELS: &[NamedOverlay] =
     overlays!["--model" "models": "dss-softmax", "dss-exp", "dss-exp-no-scale", "s4", "s4d"];
 
 /// The ablations of the paper.
-pub const ABLATIONS: &[Overlay] = overlays![
+pub const ABLATIONS: &[NamedOverlay] = overlays![
     "--ablation" "ablations": "random-init", "kernel-128", "exp-no-scale", "tied-delta"
 ];
 
 /// Rows of the paper's table where its `paper` preset has exceptions for DSS: for the other models.
-pub(super) const TABLE: &[Overlay] = overlays!["paper" "table": "image", "pathfinder", "path-x"];
+pub(super) const TABLE: &[NamedOverlay] = overlays!["paper" "table": "image", "pathfinder", "path-x"];
 
 /// The presets of a task.
 pub fn presets_of(task: &str) -> impl Iterator<Item = &'static Preset> + '_ {

@@ -6,7 +6,8 @@ use dss_nn::ModelConfig;
 use dss_data::TaskConfig;
 use toml::Value;
 
-use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, Overlay, TABLE};
+use super::overlay::Overlay;
+use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, TABLE};
 use super::resolve::Layers;
 use super::sources::Document;
 use super::{Config, ConfigError, Sources, TrainConfig, find_preset};
@@ -43,7 +44,7 @@ pub struct Request {
     /// TOML files.
     pub files: Vec<PathBuf>,
     /// Single keys and their values.
-    pub sets: Vec<(String, String)>,
+    pub sets: Overlay,
 }
 
 impl Request {
@@ -94,9 +95,9 @@ impl Request {
 
 fn find(
     kind: &'static str,
-    among: &'static [Overlay],
+    among: &'static [NamedOverlay],
     name: &str,
-) -> Result<&'static Overlay, ConfigError> {
+) -> Result<&'static NamedOverlay, ConfigError> {
     among.iter().find(|overlay| overlay.name == name).ok_or_else(|| ConfigError::Overlay {
         kind,
         name: name.to_owned(),

@@ -13,7 +13,7 @@ use toml::{Spanned, Table, Value};
 
 use super::docs::{SECTIONS, keys};
 use super::error::{ConfigError, nearest};
-use super::{Config, TrainConfig};
+use super::{Config, Setting, TrainConfig};
 
 type Result<T> = std::result::Result<T, ConfigError>;
 
@@ -51,11 +51,11 @@ impl Layers {
     }
 
     /// TOML files, then keys of the command line.
-    pub fn files_and_keys(&mut self, files: &[PathBuf], sets: &[(String, String)]) -> Result<()> {
+    pub fn files_and_keys(&mut self, files: &[PathBuf], sets: &[Setting]) -> Result<()> {
         for file in files {
             self.document(&super::read(file)?, &file.display().to_string())?;
         }
-        sets.iter().try_for_each(|(key, value)| self.single(key, value))
+        sets.iter().try_for_each(|setting| self.single(setting))
     }
 
     /// All keys of a TOML document; `place` is its name.
@@ -86,18 +86,14 @@ impl Layers {
         Ok(())
     }
 
-    /// One `key=value` of the command line. The value is TOML; what is not is taken as a string.
-    pub fn single(&mut self, key: &str, raw: &str) -> Result<()> {
-        let place = format!("--set {key}={raw}");
-        let (section, key) = self.find(key, &place)?;
-        let string = Value::String(raw.to_owned());
-        match parse_value(raw) {
-            // `path=2024` may mean the string "2024".
-            Some(value) => self
-                .set(section, key, value, &place)
-                .or_else(|error| self.set(section, key, string, &place).map_err(|_| error)),
-            None => self.set(section, key, string, &place),
-        }
+    /// A single setting.
+    pub fn single(&mut self, setting: &Setting) -> Result<()> {
+        let place = format!("--set {setting}");
+        let (section, key) = self.find(setting.key(), &place)?;
+        // `path=2024` may mean the string "2024".
+        let string = Value::String(setting.text().to_owned());
+        self.set(section, key, setting.value().clone(), &place)
+            .or_else(|error| self.set(section, key, string, &place).map_err(|_| error))
     }
 
     /// Key `to` gets the value of `from`.
@@ -279,13 +275,6 @@ fn plain(value: Spanned<DeValue<'_>>, place: &str) -> Result<Value> {
         place: place.to_owned(),
         reason: e.message().to_owned(),
     })
-}
-
-/// A value in TOML's syntax, if it is one.
-fn parse_value(raw: &str) -> Option<Value> {
-    let mut table: Table = format!("x = {raw}").parse().ok()?;
-    let value = table.remove("x")?;
-    table.is_empty().then_some(value)
 }
 
 /// What a parser says, without the names of Rust's types.

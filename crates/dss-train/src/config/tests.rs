@@ -1,8 +1,7 @@
 use super::*;
 
-fn set(text: &str) -> (String, String) {
-    let (key, value) = text.split_once('=').unwrap();
-    (key.to_owned(), value.to_owned())
+fn set(text: &str) -> Setting {
+    text.parse().unwrap()
 }
 
 fn resolve(sets: &[&str]) -> crate::Result<Config> {
@@ -187,9 +186,9 @@ fn paper_presets_are_the_papers_rows() {
 #[test]
 fn every_value_tells_where_it_comes_from() {
     let sets = [set("h=64")];
-    let request = |preset: Option<&str>, sets: &[(String, String)]| {
+    let request = |preset: Option<&str>, sets: &[Setting]| {
         let preset = preset.map(str::to_owned);
-        Request { task: "listops".into(), preset, sets: sets.to_vec(), ..Request::default() }
+        Request { task: "listops".into(), preset, sets: sets.iter().cloned().collect(), ..Request::default() }
     };
     let (config, sources) = request(Some("paper"), &sets).resolve().unwrap();
     assert_eq!(sources.of("train.lr"), "paper's table");
@@ -280,7 +279,7 @@ fn s4_has_the_papers_rows() {
 #[test]
 fn models_tell_where_their_values_come_from() {
     let mut request = modelled("path-x", "paper", "s4", &["kernel-128"]);
-    request.sets = vec![set("lr_delta=0.5")];
+    request.sets.push(set("lr_delta=0.5"));
     let (_, sources) = request.resolve().unwrap();
     assert_eq!(sources.of("model.mixer"), "--model s4");
     assert_eq!(sources.of("model.kernel_len"), "--ablation kernel-128");

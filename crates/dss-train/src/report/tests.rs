@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::environment::Environment;
 use crate::run_dir::{EvalRecord, Record, State, TrainRecord};
 use crate::scores::Scores;
@@ -21,7 +21,7 @@ impl Made {
         let dir = root.join(name);
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("last")).unwrap();
-        let sets: Vec<_> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let sets: Vec<_> = sets.iter().map(|(k, v)| Setting::typed(k, v)).collect();
         let config = Config::resolve(task, None, &[], &sets).unwrap();
         fs::write(dir.join("config.toml"), config.to_annotated_toml()).unwrap();
         Self { dir, keep: keep.is_some() }

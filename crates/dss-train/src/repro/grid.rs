@@ -19,7 +19,7 @@ use super::cell::{self, Cell, State};
 use super::kind::Kind;
 use super::models::{self, MODELS, Model, REFERENCE};
 use super::plan::{self, Plan};
-use crate::config::{self, Config};
+use crate::config::{self, Config, Overlay, Setting};
 use crate::error::{Error, Result};
 use crate::run_dir::atomic;
 
@@ -251,20 +251,21 @@ impl Grid {
 
     /// The settings of a task and a model with the first seed.
     pub(super) fn base(&self, task: &str, model: &Model) -> Result<Config> {
-        let pair = |set: &str| set.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let pair = |set: &str| set.parse::<Setting>().ok();
         let plan = self.decided.plans.get(task);
         let of_plan = plan.iter().flat_map(|plan| &plan.settings).filter_map(|set| pair(set));
         let asked = self.decided.sets.iter().filter_map(|set| match prefixed(set) {
             Some((of, set)) => (of == task).then(|| pair(set)).flatten(),
             None => pair(set),
         });
-        let mut sets: Vec<(String, String)> = of_plan.chain(asked).collect();
+        let mut sets = Overlay::default();
         let docs = TaskConfig::key_docs(task).unwrap_or_default();
         if docs.iter().any(|doc| doc.0 == "cache") {
             let data = std::path::absolute(self.root.join("data"));
             let data = data.map_err(Error::io("cannot find", &self.root))?;
-            sets.insert(0, ("task.cache".into(), toml_string(&data.display().to_string())));
+            sets.push(Setting::new("task.cache", data.display().to_string()));
         }
+        sets.extend(of_plan.chain(asked));
         let preset = plan.map_or(plan::preset(self.decided.budget), |plan| plan.preset.as_str());
         let settings = config::Request {
             task: task.to_owned(),
@@ -421,9 +422,4 @@ fn union(first: &[String], others: &[String]) -> Vec<String> {
         }
     }
     all
-}
-
-/// A string as TOML writes it.
-fn toml_string(text: &str) -> String {
-    toml::Value::from(text).to_string()
 }

@@ -57,11 +57,12 @@ fn flat(config: &Config) -> BTreeMap<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Setting;
 
     #[test]
     fn only_the_length_of_a_run_may_grow() {
         let old =
-            Config::resolve("delay", None, &[], &[("max_steps".into(), "50".into())]).unwrap();
+            Config::resolve("delay", None, &[], &[Setting::new("max_steps", 50)]).unwrap();
         let mut new = old.clone();
         assert!(between(&old, &new).is_empty());
         new.train.max_steps = 0;
@@ -80,7 +81,7 @@ mod tests {
         let sets = |values: [&str; 5]| {
             let keys = ["cache", "dir", "checkpoint_seconds", "early_stop", "eval_batch"];
             let pairs = keys.into_iter().zip(values);
-            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect::<Vec<_>>()
+            pairs.map(|(key, value)| Setting::typed(key, value)).collect::<Vec<_>>()
         };
         let resolve = |values| Config::resolve("listops", None, &[], &sets(values)).unwrap();
         let (old, new) = (resolve(["a", "b", "1", "2", "3"]), resolve(["c", "d", "4", "5", "6"]));

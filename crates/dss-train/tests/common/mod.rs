@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use dss_train::config::Setting;
 use dss_train::{Config, Observer, Result, Summary, TrainOptions, train};
 use serde_json::Value;
 
 /// A configuration from `key=value` pairs on top of a task's defaults.
 pub fn config(task: &str, sets: &[(&str, &str)]) -> Config {
-    let sets: Vec<(String, String)> =
-        sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let sets: Vec<Setting> = sets.iter().map(|(key, value)| Setting::typed(key, value)).collect();
     Config::resolve(task, None, &[], &sets).unwrap()
 }
 
