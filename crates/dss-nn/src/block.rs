@@ -78,12 +78,12 @@ impl BlockConfig {
     pub fn validate(&self) -> Result<()> {
         if !(0.0..1.0).contains(&self.dropout) {
             let p = self.dropout;
-            return Err(Error::config(format!(
-                "dropout must be at least 0 and below 1, but is {p}"
-            )));
+            let what = format!("dropout must be at least 0 and below 1, but is {p}");
+            return Err(Error::config(&["dropout"], what));
         }
         if self.layer.form == Form::Fused && self.norm == NormKind::LayerScalar {
             return Err(Error::config(
+                &["norm", "form"],
                 "norm = \"layer-scalar\" has no fused form: set form to \"auto\" or \"composed\"",
             ));
         }

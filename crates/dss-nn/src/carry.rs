@@ -36,16 +36,19 @@ pub struct Carry {
 impl ModelConfig {
     /// Whether the layers of such a model can go on from window to window.
     pub fn check_carry(&self) -> Result<()> {
-        let refuse = |what: &str| Err(Error::config(format!("a state cannot be carried: {what}")));
+        let refuse = |keys: &'static [&'static str], what: &str| {
+            Err(Error::config(keys, format!("a state cannot be carried: {what}")))
+        };
         if self.mixer != MixerKind::Dss || self.variant == Variant::Softmax {
-            return refuse("set variant to \"exp\" or \"exp-no-scale\" (of mixer = \"dss\")");
+            let what = "set variant to \"exp\" or \"exp-no-scale\" (of mixer = \"dss\")";
+            return refuse(&["mixer", "variant"], what);
         }
         if self.bidirectional {
-            return refuse("set bidirectional to false");
+            return refuse(&["bidirectional"], "set bidirectional to false");
         }
         match self.kernel_len {
             0 => Ok(()),
-            _ => refuse("set kernel_len to 0"),
+            _ => refuse(&["kernel_len"], "set kernel_len to 0"),
         }
     }
 }

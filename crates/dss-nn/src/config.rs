@@ -1,5 +1,6 @@
 //! What a model is made of: every choice, with its default, as it stands in configuration files and checkpoints.
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use crate::block::BlockConfig;
@@ -162,50 +163,50 @@ pub enum Form {
 }
 
 /// A stack of blocks. The defaults are the paper's for ListOps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelConfig {
-    /// Blocks.
+    /// Number of blocks.
     pub layers: usize,
-    /// H: channels.
+    /// Channels H.
     pub h: usize,
-    /// N: states per channel. S4 and S4D store one of each conjugate pair: N/2.
+    /// States N per channel: at most 512 with skew-hippo; even for s4 and s4d, which store N/2 conjugate pairs.
     pub n: usize,
-    /// Which state space.
+    /// State space of the layers: dss, s4 or s4d.
     pub mixer: MixerKind,
-    /// Which kernel of DSS.
+    /// Kernel of dss: softmax, exp or exp-no-scale.
     pub variant: Variant,
-    /// One Δ per channel of DSS or two; S4 and S4D have one.
+    /// Time scales Δ of dss: separate (one for Re Λ, one for Im Λ) or tied (one per channel, as s4 and s4d have).
     pub delta: Delta,
-    /// The least Δ at initialisation.
+    /// Smallest Δ at initialisation.
     pub delta_min: f64,
-    /// The greatest Δ at initialisation.
+    /// Largest Δ at initialisation.
     pub delta_max: f64,
-    /// How Λ of DSS starts out.
+    /// Initial Λ of dss: skew-hippo or random.
     pub lambda_init: LambdaInit,
-    /// How Λ of S4D starts out.
+    /// Initial Λ of s4d: legs, lin or inv.
     pub s4d_init: S4dInit,
-    /// How S4D becomes steps.
+    /// Discretisation of s4d: zoh (zero-order hold) or bilinear.
     pub discretisation: Discretisation,
-    /// 0: the kernel is as long as the sequence; else it is made at this length and a layer sees no further (§4.1).
+    /// Length of the convolution kernel: a layer sees no further back than this; 0 = the length of the sequence.
     pub kernel_len: usize,
-    /// A second kernel looks ahead.
+    /// Whether a second kernel reads the sequence backwards.
     pub bidirectional: bool,
-    /// The output projection has 2H outputs that gate each other.
+    /// Whether the output projection is gated: 2H outputs, one half gating the other.
     pub glu: bool,
-    /// Which norm.
+    /// Normalisation: batch, layer or layer-scalar.
     pub norm: NormKind,
-    /// true: x + f(norm(x)) and one more norm at the end; false: norm(x + f(x)).
+    /// true: x + f(norm(x)), with one more norm after the last block; false: norm(x + f(x)).
     pub prenorm: bool,
-    /// γ at the start of that last norm: more than 1 where a head compares pooled activations, which differ little.
+    /// Initial gain γ of the norm after the last block (prenorm only).
     pub last_gain: f64,
-    /// The chance p that a channel of a sequence is dropped, in \[0, 1).
+    /// Probability of dropping a channel of a sequence, at least 0 and less than 1.
     pub dropout: f64,
-    /// Padding stays out of BatchNorm's statistics.
+    /// Whether padding is left out of the statistics of BatchNorm.
     pub mask_padding: bool,
-    /// How a sequence becomes one vector.
+    /// How a sequence becomes one vector: mean (over its true length) or last (position).
     pub pool: Pool,
-    /// Which implementation runs.
+    /// Implementation: fused (CPU), composed (any device) or auto.
     pub form: Form,
 }
 
@@ -302,13 +303,12 @@ impl ModelConfig {
     /// Every number is in its range.
     pub fn validate(&self) -> Result<()> {
         if self.layers == 0 {
-            return Err(Error::config("layers must be at least 1, but is 0"));
+            return Err(Error::config(&["layers"], "layers must be at least 1, but is 0"));
         }
         if !(self.last_gain > 0.0 && self.last_gain <= 1e4) {
             let gain = self.last_gain;
-            return Err(Error::config(format!(
-                "last_gain must be above 0 and at most 10000, but is {gain}"
-            )));
+            let what = format!("last_gain must be above 0 and at most 10000, but is {gain}");
+            return Err(Error::config(&["last_gain"], what));
         }
         self.block(1, 0).validate()
     }
@@ -396,7 +396,7 @@ impl Io {
         let outputs = ("the number of outputs", self.output.outputs());
         for (name, value) in [input, outputs, ("the training length", self.len)] {
             if value == 0 {
-                return Err(Error::config(format!("{name} must be at least 1, but is 0")));
+                return Err(Error::config(&[], format!("{name} must be at least 1, but is 0")));
             }
         }
         Ok(())

@@ -11,6 +11,8 @@ pub enum Error {
     /// A setting out of its range, or two that do not go together.
     #[error("{what}")]
     Config {
+        /// The settings, by their names in [`ModelConfig`](crate::ModelConfig).
+        keys: &'static [&'static str],
         /// Which, what it is and what it may be.
         what: String,
     },
@@ -44,8 +46,16 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn config(what: impl Into<String>) -> Self {
-        Self::Config { what: what.into() }
+    pub(crate) fn config(keys: &'static [&'static str], what: impl Into<String>) -> Self {
+        Self::Config { keys, what: what.into() }
+    }
+
+    /// The settings of a [`ModelConfig`](crate::ModelConfig) that it is about.
+    pub fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::Config { keys, .. } => keys,
+            _ => &[],
+        }
     }
 
     pub(crate) fn invalid(op: &'static str, what: impl Into<String>) -> Self {

@@ -15,10 +15,13 @@ impl Form {
     /// This form can run on `device`.
     pub(crate) fn check_device(self, device: &Device) -> Result<()> {
         if self == Form::Fused && !is_flex(device) {
-            return Err(Error::config(format!(
-                "form = \"fused\" needs the CPU backend Flex, but the device is {device:?}: set form to \"auto\" or \
+            return Err(Error::config(
+                &["form"],
+                format!(
+                    "form = \"fused\" needs the CPU backend Flex, but the device is {device:?}: set form to \"auto\" or \
                  \"composed\""
-            )));
+                ),
+            ));
         }
         Ok(())
     }

@@ -103,16 +103,16 @@ pub struct SsmLayer {
 impl SsmLayerConfig {
     /// Every number is in its range, and the settings go together.
     pub fn validate(&self) -> Result<()> {
-        for (name, value) in [("h", self.h), ("n", self.n), ("len", self.len)] {
+        for (key, value) in [(&["h"], self.h), (&["n"], self.n), (&["len"], self.len)] {
             if value == 0 {
-                return Err(Error::config(format!("{name} must be at least 1, but is 0")));
+                return Err(Error::config(key, format!("{} must be at least 1, but is 0", key[0])));
             }
         }
         let (low, high) = (self.delta_min, self.delta_max);
         if !(0.0 < low && low <= high && high.is_finite()) {
-            return Err(Error::config(format!(
-                "0 < delta_min <= delta_max must hold, but they are {low} and {high}"
-            )));
+            let what =
+                format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
+            return Err(Error::config(&["delta_min", "delta_max"], what));
         }
         self.validate_states()?;
         self.validate_kinds()
@@ -123,23 +123,26 @@ impl SsmLayerConfig {
         let (n, max) = (self.n, init::MAX_N);
         if self.mixer == MixerKind::Dss {
             if self.lambda_init == LambdaInit::SkewHippo && n > max {
-                return Err(Error::config(format!(
+                let what = format!(
                     "n must be at most {max} with lambda_init = \"skew-hippo\", but is {n}"
-                )));
+                );
+                return Err(Error::config(&["n", "lambda_init"], what));
             }
             return Ok(());
         }
         if !n.is_multiple_of(2) || n > 2 * max {
-            return Err(Error::config(format!(
+            let what = format!(
                 "n must be even and at most {} with mixer = \"s4\" or \"s4d\", but is {n}",
                 2 * max
-            )));
+            );
+            return Err(Error::config(&["n", "mixer"], what));
         }
         let taps = self.taps(self.len);
         if self.mixer == MixerKind::S4 && taps > S4_TAPS {
-            return Err(Error::config(format!(
+            let what = format!(
                 "S4 makes kernels of at most {S4_TAPS} taps, but its length is {taps}: set kernel_len"
-            )));
+            );
+            return Err(Error::config(&["kernel_len", "mixer"], what));
         }
         Ok(())
     }
@@ -147,16 +150,23 @@ impl SsmLayerConfig {
     /// No choice was made that the mixer does not know.
     fn validate_kinds(&self) -> Result<()> {
         let (dss, s4d) = (self.mixer == MixerKind::Dss, self.mixer == MixerKind::S4d);
-        for (key, chosen, known, mixer) in [
-            ("variant", self.variant != Variant::default(), dss, "dss"),
-            ("lambda_init", self.lambda_init != LambdaInit::default(), dss, "dss"),
-            ("s4d_init", self.s4d_init != S4dInit::default(), s4d, "s4d"),
-            ("discretisation", self.discretisation != Discretisation::default(), s4d, "s4d"),
+        for (keys, chosen, known, mixer) in [
+            (&["variant", "mixer"], self.variant != Variant::default(), dss, "dss"),
+            (&["lambda_init", "mixer"], self.lambda_init != LambdaInit::default(), dss, "dss"),
+            (&["s4d_init", "mixer"], self.s4d_init != S4dInit::default(), s4d, "s4d"),
+            (
+                &["discretisation", "mixer"],
+                self.discretisation != Discretisation::default(),
+                s4d,
+                "s4d",
+            ),
         ] {
             if chosen && !known {
-                return Err(Error::config(format!(
-                    "{key} is a setting of mixer = \"{mixer}\": leave it at its default or change mixer"
-                )));
+                let what = format!(
+                    "{} is a setting of mixer = \"{mixer}\": leave it at its default or change mixer",
+                    keys[0]
+                );
+                return Err(Error::config(keys, what));
             }
         }
         Ok(())

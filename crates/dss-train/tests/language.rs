@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::Device;
 use common::{TempDir, assert_same, config, remains, run, run_watched};
-use dss_nn::checkpoint;
 use dss_data::Encoder;
+use dss_nn::checkpoint;
 use dss_train::config::Setting;
 use dss_train::evaluate::{evaluate, evaluate_checkpoint};
 use dss_train::predict::encoder;

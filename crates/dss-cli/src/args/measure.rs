@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use dss_data::TaskConfig;
+use dss_train::config::clap_values::{overlays, tasks};
 use dss_train::config::{MODELS, Setting};
 use dss_train::repro::{self, Budget};
 
-use super::values::{overlays, positive, tasks, threads};
+use super::values::{positive, threads};
 
 /// `dss repro`
 #[derive(Debug, Args)]

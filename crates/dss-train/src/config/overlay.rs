@@ -33,7 +33,9 @@ impl Setting {
     pub fn new(key: impl Into<String>, value: impl Into<Value>) -> Self {
         let value = value.into();
         let text = match &value {
-            Value::String(text) if text.trim() == text && toml_value(text).is_none() => text.clone(),
+            Value::String(text) if text.trim() == text && toml_value(text).is_none() => {
+                text.clone()
+            }
             other => other.to_string(),
         };
         Self { key: key.into(), value, text }

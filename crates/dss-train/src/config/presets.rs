@@ -17,9 +17,26 @@ impl Preset {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
 
+    pub(super) fn document(&self) -> BuiltIn {
+        let name = format!("preset {}", self.name);
+        BuiltIn { name, text: self.text, source: "our choice".to_owned() }
+    }
+}
+
+/// A document that comes with the program.
+pub(super) struct BuiltIn {
     /// Its name in messages.
-    pub(super) fn place(&self) -> String {
-        format!("preset {}", self.name)
+    pub name: String,
+    pub text: &'static str,
+    /// The source of values that have no comment.
+    pub source: String,
+}
+
+impl BuiltIn {
+    /// Where the value in a line (counted from 1) comes from: the comment behind it.
+    pub fn source(&self, line: usize) -> &str {
+        let comment = self.text.lines().nth(line - 1).and_then(|line| line.split_once('#'));
+        comment.map_or(&self.source, |(_, comment)| comment.trim())
     }
 }
 
@@ -73,6 +90,8 @@ pub struct NamedOverlay {
     pub option: &'static str,
     /// Its name.
     pub name: &'static str,
+    /// The values of `model.mixer` it belongs to: an ablation is refused with others.
+    pub mixers: &'static [&'static str],
     /// The file, as that of a [`Preset`].
     pub text: &'static str,
 }
@@ -87,29 +106,53 @@ impl NamedOverlay {
     pub(super) fn place(&self) -> String {
         format!("{} {}", self.option, self.name)
     }
+
+    pub(super) fn document(&self) -> BuiltIn {
+        BuiltIn { name: self.place(), text: self.text, source: self.place() }
+    }
 }
 
 macro_rules! overlays {
-    ($option:literal $folder:literal: $($name:literal),* $(,)?) => {
+    ($option:literal $folder:literal: $($name:literal for $mixers:ident),* $(,)?) => {
         &[$(NamedOverlay {
             option: $option,
             name: $name,
+            mixers: $mixers,
             text: include_str!(concat!("../../presets/", $folder, "/", $name, ".toml")),
         }),*]
     };
 }
 
-/// The models that can be named, the default first.
-pub const MODELS: &[NamedOverlay] =
-    overlays!["--model" "models": "dss-softmax", "dss-exp", "dss-exp-no-scale", "s4", "s4d"];
+const DSS: &[&str] = &["dss"];
+pub(super) const S4_FAMILY: &[&str] = &["s4", "s4d"];
+const ANY_SSM: &[&str] = &["dss", "s4", "s4d"];
 
-/// The ablations of the paper.
+/// The models that can be named, the default first.
+pub const MODELS: &[NamedOverlay] = overlays![
+    "--model" "models":
+    "dss-softmax" for DSS,
+    "dss-exp" for DSS,
+    "dss-exp-no-scale" for DSS,
+    "s4" for S4_FAMILY,
+    "s4d" for S4_FAMILY,
+];
+
+/// The ablations.
 pub const ABLATIONS: &[NamedOverlay] = overlays![
-    "--ablation" "ablations": "random-init", "kernel-128", "exp-no-scale", "tied-delta"
+    "--ablation" "ablations":
+    "random-init" for DSS,
+    "kernel-128" for ANY_SSM,
+    "exp-no-scale" for DSS,
+    "tied-delta" for DSS,
 ];
 
 /// Rows of the paper's table where its `paper` preset has exceptions for DSS: for the other models.
-pub(super) const TABLE: &[NamedOverlay] = overlays!["paper" "table": "image", "pathfinder", "path-x"];
+pub(super) const TABLE: &[NamedOverlay] = overlays![
+    "paper" "table":
+    "image" for S4_FAMILY,
+    "pathfinder" for S4_FAMILY,
+    "path-x" for S4_FAMILY,
+];
 
 /// The presets of a task.
 pub fn presets_of(task: &str) -> impl Iterator<Item = &'static Preset> + '_ {

@@ -88,8 +88,9 @@ impl Grid {
                     Ok(()) if self.plan(&cell.task).is_none() => break,
                     Ok(()) => self.save()?,
                     Err(Error::Data(missing @ dss_data::Error::Missing { .. })) => {
-                        watch.note(&format!("{} is left out: {missing}", cell.task));
-                        self.skipped.insert(cell.task.clone(), missing.to_string());
+                        let why = missing.message_and_hint();
+                        watch.note(&format!("{} is left out: {why}", cell.task));
+                        self.skipped.insert(cell.task.clone(), why);
                         continue;
                     }
                     Err(error) => {

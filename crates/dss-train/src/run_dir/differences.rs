@@ -61,8 +61,7 @@ mod tests {
 
     #[test]
     fn only_the_length_of_a_run_may_grow() {
-        let old =
-            Config::resolve("delay", None, &[], &[Setting::new("max_steps", 50)]).unwrap();
+        let old = Config::resolve("delay", None, &[], &[Setting::new("max_steps", 50)]).unwrap();
         let mut new = old.clone();
         assert!(between(&old, &new).is_empty());
         new.train.max_steps = 0;
