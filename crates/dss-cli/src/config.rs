@@ -4,15 +4,14 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use dss_data::TaskConfig;
-use dss_train::config::{ABLATIONS, DEFAULT_PRESET, MODELS, presets_of};
+use dss_train::config::{ABLATIONS, DEFAULT_PRESET, MODELS, Request, presets_of};
 
-use crate::args::Settings;
 use crate::failure::Failure;
 use crate::output;
 
 /// The resolved configuration, ready to be a file.
-pub fn show(settings: Settings) -> Result<ExitCode, Failure> {
-    let (config, sources) = settings.request().resolve()?;
+pub fn show(request: Request) -> Result<ExitCode, Failure> {
+    let (config, sources) = request.resolve().map_err(Failure::for_task(&request.task))?;
     output::bytes(config.to_sourced_toml(&sources).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

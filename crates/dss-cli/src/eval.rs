@@ -1,6 +1,5 @@
 //! `dss eval`
 
-use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use dss_train::config::Setting;
@@ -35,8 +34,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         Ok(found)
     })??;
     for note in &found.notes {
-        // A log that cannot be written is no reason to lose the result.
-        let _ = writeln!(stderr(), "note: {note}");
+        output::log_line(format_args!("note: {note}"));
     }
     let split = match args.split {
         Split::Test => "test",
@@ -70,7 +68,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
 
 /// The settings of a run, other ones of `[task]` laid over them: the model and its training are what they are.
 fn changed(own: Config, sets: &[Setting]) -> Result<Config, Failure> {
-    let changed = own.changed(&[], sets)?;
+    let changed = own.changed(&[], sets).map_err(Failure::for_task(own.task.name()))?;
     if changed.model == own.model && changed.train == own.train {
         return Ok(changed);
     }

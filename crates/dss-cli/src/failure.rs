@@ -1,5 +1,6 @@
 //! What is said when something fails, and the exit code.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -16,8 +17,28 @@ const USAGE: u8 = 2;
 #[derive(Debug)]
 pub struct Failure {
     report: Report,
-    hint: Option<String>,
+    hint: Option<Hint>,
     code: u8,
+}
+
+/// What to do about an error.
+#[derive(Debug)]
+enum Hint {
+    Text(String),
+    /// Look at the keys of a task, if it is known which.
+    Keys(Option<String>),
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Keys(task) => {
+                let task = task.as_deref().unwrap_or("TASK");
+                write!(f, "`dss config show {task}` lists every key with its value and meaning")
+            }
+        }
+    }
 }
 
 impl Failure {
@@ -33,7 +54,20 @@ impl Failure {
 
     /// Adds what to do.
     pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self { hint: Some(Hint::Text(hint.into())), ..self }
+    }
+
+    /// Says which task it is about, for hints that name it.
+    pub fn about_task(mut self, name: &str) -> Self {
+        if let Some(Hint::Keys(task)) = &mut self.hint {
+            *task = Some(name.to_owned());
+        }
+        self
+    }
+
+    /// For `map_err`: an error about this task.
+    pub fn for_task(name: &str) -> impl Fn(Error) -> Self {
+        move |error| Self::from(error).about_task(name)
     }
 
     /// Says it on standard error.
@@ -68,16 +102,7 @@ impl From<Error> for Failure {
         let usage = matches!(error, Error::Config(_))
             || matches!(error, Error::Data(dss_data::Error::Setting { .. }));
         let code = if usage { USAGE } else { FAILED };
-        if let Error::Data(dss_data::Error::Missing { hint, .. }) = &error {
-            let message = error.to_string();
-            let message = message.strip_suffix(hint.as_str()).unwrap_or(&message).trim_end();
-            return Self {
-                report: Report::msg(message.to_owned()),
-                hint: Some(hint.clone()),
-                code,
-            };
-        }
-        let hint = hint(&error).map(str::to_owned);
+        let hint = hint(&error);
         Self { report: Report::new(error), hint, code }
     }
 }
@@ -113,15 +138,15 @@ impl From<dss_infer::Error> for Failure {
 }
 
 /// What to do, for errors whose own message does not say it.
-fn hint(error: &Error) -> Option<&'static str> {
+fn hint(error: &Error) -> Option<Hint> {
+    let text = |text: &str| Some(Hint::Text(text.to_owned()));
     match error {
         Error::Config(ConfigError::Task { .. } | ConfigError::Preset { .. }) => {
-            Some("`dss config list` shows all tasks and presets")
+            text("`dss config list` shows all tasks and presets")
         }
-        Error::Config(ConfigError::Read { .. }) => Some("name an existing TOML file"),
-        Error::Config(_) | Error::Data(dss_data::Error::Setting { .. }) => {
-            Some("`dss config show TASK` lists every key with its value and meaning")
-        }
+        Error::Config(ConfigError::Read { .. }) => text("name an existing TOML file"),
+        Error::Config(_) | Error::Data(dss_data::Error::Setting { .. }) => Some(Hint::Keys(None)),
+        Error::Data(error) => error.hint().and_then(text),
         _ => None,
     }
 }

@@ -1,6 +1,5 @@
 //! `dss generate`
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -32,11 +31,8 @@ pub fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
     }
     let seconds = start.elapsed().as_secs_f64();
     output::bytes(b"\n")?;
-    let _ = writeln!(
-        std::io::stderr(),
-        "{length} tokens in {seconds:.2} s: {:.0} tokens/s",
-        length as f64 / seconds.max(1e-9)
-    );
+    let rate = length as f64 / seconds.max(1e-9);
+    output::log_line(format_args!("{length} tokens in {seconds:.2} s: {rate:.0} tokens/s"));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,6 @@
 //! `dss inspect`
 
 use std::fs;
-use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -62,8 +61,7 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
         }
     }
     for line in written {
-        // What was asked for is there; a log that cannot be written changes nothing.
-        let _ = writeln!(stderr(), "{line}");
+        output::log_line(line);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,13 +1,13 @@
 //! Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one ends at once. While data are read there is
 //! nothing to save, and the first one ends at once.
 
-use std::io::Write;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Exit code after an interruption: 128 + SIGINT, as shells have it.
 pub const INTERRUPTED: u8 = 130;
@@ -27,7 +27,7 @@ pub fn loading(now: bool, stop: &AtomicBool) {
 
 /// What was begun (a cache, a run directory) is made anew by the next command.
 fn end() -> ! {
-    let _ = writeln!(std::io::stderr(), "\nstopped while the data were read");
+    output::log_line("\nstopped while reading the data");
     process::exit(i32::from(INTERRUPTED));
 }
 
@@ -48,9 +48,8 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
         }
         first = Some(Instant::now());
         set.store(true, Ordering::SeqCst);
-        let _ = writeln!(
-            std::io::stderr(),
-            "\nstopping: the step at hand is finished and the state saved (again to stop at once)"
+        output::log_line(
+            "\nstopping: finishing this step and saving; press Ctrl-C again to quit now",
         );
     })
     .map_err(Failure::failed)?;

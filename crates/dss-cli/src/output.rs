@@ -1,5 +1,6 @@
-//! Results on standard output.
+//! Results on standard output, everything else on standard error.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde_json::Value;
@@ -14,6 +15,11 @@ pub fn bytes(bytes: &[u8]) -> io::Result<()> {
 /// Writes text and a line end.
 pub fn line(text: &str) -> io::Result<()> {
     bytes(format!("{text}\n").as_bytes())
+}
+
+/// Writes a line to standard error. A log that cannot be written is no reason to stop.
+pub fn log_line(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Writes one JSON object on one line.

@@ -1,7 +1,6 @@
 //! `dss repro`
 
 use std::collections::BTreeMap;
-use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -135,8 +134,7 @@ struct Lines {
 impl Lines {
     fn say(&self, text: &str) {
         if !self.quiet {
-            // A log that cannot be written is no reason to stop.
-            let _ = writeln!(stderr(), "{text}");
+            output::log_line(text);
         }
     }
 }

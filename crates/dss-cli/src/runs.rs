@@ -8,6 +8,7 @@ use dss_train::Config;
 use dss_train::run_dir::RunDir;
 
 use crate::failure::Failure;
+use crate::text;
 
 /// Where runs go unless told otherwise.
 const ROOT: &str = "runs";
@@ -50,8 +51,9 @@ pub fn best(dir: &Path) -> Result<PathBuf, Failure> {
         return Ok(path);
     }
     let message = format!("{} has no checkpoint yet: no evaluation was reached", dir.display());
-    Err(Failure::failed(eyre::Report::msg(message))
-        .hint("let the training go on: dss train TASK --resume --out DIR"))
+    let task = Config::from_run(dir).map_or_else(|_| "TASK".into(), |run| run.task.name());
+    let hint = format!("continue training: dss train {task} --resume --out {}", text::shell(dir));
+    Err(Failure::failed(eyre::Report::msg(message)).hint(hint))
 }
 
 /// The model file that a run directory or a file name means.

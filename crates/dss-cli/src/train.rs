@@ -32,7 +32,7 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
             // What happened before the loss ran away is worth looking at.
             let diverged = matches!(error, Error::NonFinite { .. });
             let report = diverged.then(|| write_report(&out));
-            let failure = Failure::from(error);
+            let failure = Failure::from(error).about_task(config.task.name());
             return Err(match report {
                 Some(Ok(path)) => {
                     failure.hint(format!("the curves so far: {}", text::shell(&path)))
@@ -61,11 +61,11 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
 /// A new run.
 fn fresh(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
     let s = &args.settings;
-    let (config, _) = s.request().resolve()?;
+    let (config, _) = s.resolve().map_err(Failure::for_task(&s.task))?;
     let out = args.out.clone();
     let seed = config.train.seed.to_string();
     let parts = [s.task.as_str(), s.preset.as_deref().unwrap_or(DEFAULT_PRESET)].into_iter();
-    let chosen = s.model.iter().chain(&s.ablation).map(String::as_str);
+    let chosen = s.model.iter().chain(&s.ablations).map(String::as_str);
     let name = parts.chain(chosen).chain([seed.as_str()]).collect::<Vec<_>>().join("-");
     Ok((config, out.unwrap_or_else(|| runs::fresh(&name))))
 }
@@ -82,12 +82,12 @@ fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
         let (own, dir) = (own.task.name(), out.display());
         return Err(Failure::usage(format!("{dir} is a run of task `{own}`, not of `{}`", s.task)));
     }
-    let anew = s.preset.is_some() || s.model.is_some() || !s.ablation.is_empty();
-    let config = match anew {
-        true => s.request().resolve()?.0,
-        false => own.changed(&s.config, &s.set)?,
+    let named = s.preset.is_some() || s.model.is_some() || !s.ablations.is_empty();
+    let config = match named {
+        true => s.resolve().map(|(config, _)| config),
+        false => own.changed(&s.files, &s.sets),
     };
-    Ok((config, out))
+    Ok((config.map_err(Failure::for_task(&s.task))?, out))
 }
 
 /// The result and what can be done with it.
@@ -111,10 +111,9 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     let (steps, epochs) = (plural(summary.steps, "step"), plural(summary.epochs, "epoch"));
     rows.push(("time", format!("{}, {steps}, {epochs}", duration(summary.seconds))));
     if summary.stopped == Stopped::Early {
-        rows.push((
-            "stopped early",
-            "no better validation score for train.early_stop epochs".into(),
-        ));
+        let epochs = plural(config.train.early_stop as u64, "epoch");
+        let what = format!("no better validation score for {epochs} (train.early_stop)");
+        rows.push(("stopped early", what));
     }
     if let Some(peak) = summary.peak_mb {
         rows.push(("peak memory", format!("{peak:.0} MB")));
@@ -135,4 +134,29 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     let rows = rows.iter().map(|(name, value)| format!("{name:<16}{value}"));
     let baselines = summary.test.as_ref().map(text::baselines).unwrap_or_default();
     baselines.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_early_stop_says_after_how_many_epochs() {
+        let mut config = Config::resolve("delay", None, &[], &[]).unwrap();
+        config.train.early_stop = 8;
+        let summary = Summary {
+            test: None,
+            best_val: None,
+            best_step: 0,
+            epochs: 12,
+            steps: 120,
+            seconds: 3.0,
+            peak_mb: None,
+            parameters: 100,
+            bounded_steps: 0,
+            stopped: Stopped::Early,
+        };
+        let text = describe(&summary, &config, Path::new("run"), None);
+        assert!(text.contains("no better validation score for 8 epochs"), "{text}");
+    }
 }

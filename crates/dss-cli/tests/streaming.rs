@@ -99,6 +99,8 @@ fn sound_at_half_the_rate_is_read_with_twice_the_step() {
     let probability =
         |ran: &Ran| ran.out.trim().rsplit('\t').next().unwrap().parse::<f64>().unwrap();
     assert!((probability(&full) - probability(&slow)).abs() < 0.2, "{full:?} {slow:?}");
+    let odd = piped(&folder, &["stream", text(&model), "-", "--rate", "11025"], &half).ok();
+    assert!(odd.err.contains("its step is 1.4512 times as long"), "{}", odd.err);
 }
 
 #[test]

@@ -102,6 +102,41 @@ fn wrong_settings_are_wrong_usage() {
     assert!(ran.err.contains("from 1 to 1024"), "{ran:?}");
 }
 
+/// A message names the task, the folder and the number it is about, and suggests nothing far-fetched.
+#[test]
+fn messages_say_what_they_are_about() {
+    let folder = Folder::new();
+    let run = |args: &str| folder.run(&args.split(' ').collect::<Vec<_>>());
+    let keys = "hint: `dss config show listops` lists every key";
+    run("config show listops --set layer=3").fails(2, &["did you mean `model.layers`?", keys]);
+    run("train listops --set h=0").fails(2, &[keys]);
+    run("train listops --set max_args=1").fails(2, &["task.max_args", keys]);
+    run("train listops --set path=x").fails(2, &["`path`; did you mean `task.dir`?"]);
+    let ran = run("train listops --set colour=x");
+    ran.fails(2, &["unknown key `colour`"]);
+    assert!(!ran.err.contains("did you mean"), "{ran:?}");
+
+    for task in ["files", "lm", "forecast", "smnist", "image", "speech", "text", "retrieval"] {
+        let ran = run(&format!("train {task} --data nowhere --quiet"));
+        assert!(ran.err.contains("the data folder nowhere does not exist"), "{ran:?}");
+    }
+
+    std::fs::write(folder.path("one.csv"), "1\n2\n3\n4\n").unwrap();
+    std::fs::write(folder.path("two.csv"), "1,2\n3,4\n5,6\n7,8\n").unwrap();
+    let label =
+        |table: &str| run(&format!("train files --set path={table} --set header=no --set label=5"));
+    label("one.csv").fails(2, &["task.label = 5", "it has 1 column without a name\n"]);
+    label("two.csv")
+        .fails(2, &["it has 2 columns without names; choose one by its number, 1 to 2"]);
+
+    let shown = run("config show files --set scale=standardize").ok().out;
+    assert!(shown.contains("scale = \"standardise\""), "{shown}");
+    let listed = run("config list").ok().out;
+    for line in ["Λ starts at random (§4.1)", "No layer sees further than 128 steps (§4.1)"] {
+        assert!(listed.contains(line), "{listed}");
+    }
+}
+
 /// Sizes that no machine has are refused, not tried.
 #[cfg(target_os = "linux")]
 #[test]

@@ -6,10 +6,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::random::stream;
 use crate::synthetic::{self, Source};
 use crate::{
@@ -17,18 +18,18 @@ use crate::{
 };
 
 /// Settings of the task `adding`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct AddingConfig {
-    /// Length of a sequence.
+    /// Length of a sequence, at least 2.
     pub length: usize,
-    /// Training sequences.
+    /// Training sequences per epoch.
     pub train: usize,
     /// Validation sequences.
     pub val: usize,
     /// Test sequences.
     pub test: usize,
-    /// Seed of the data.
+    /// Random seed of the data.
     pub seed: u64,
 }
 
@@ -39,14 +40,6 @@ impl Default for AddingConfig {
 }
 
 impl TaskSource for AddingConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        ("length", "length of a sequence (at least 2)"),
-        ("train", "training sequences per epoch"),
-        ("val", "validation sequences"),
-        ("test", "test sequences"),
-        ("seed", "seed of the data"),
-    ];
-
     fn load(&self, name: &str, _: Option<&Path>, _: &dyn Fn(&str)) -> Result<Task> {
         if self.length < 2 {
             return Err(Error::setting("length", self.length, "must be at least 2"));

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use documented::DocumentedFields;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
@@ -18,14 +19,25 @@ use crate::speech::SpeechConfig;
 use crate::text::TextConfig;
 use crate::{Result, Task};
 
-/// A key of the `[task]` table and its one-line description.
-pub type KeyDoc = (&'static str, &'static str);
+/// A key of a section and its help line.
+pub type KeyDoc = (&'static str, String);
 
-/// The settings of one kind of task: what each task file implements.
-pub trait TaskSource: Default {
-    /// Every key with its description, in the order of the fields.
-    const KEYS: &'static [KeyDoc];
+/// The keys of a section, in the order of the fields. The help line of a key is the first paragraph of the field's
+/// doc comment.
+pub fn key_docs<T: DocumentedFields>() -> Vec<KeyDoc> {
+    T::FIELD_NAMES.iter().zip(T::FIELD_DOCS).map(|(key, doc)| (*key, help_line(doc))).collect()
+}
 
+/// One line without its full stop.
+fn help_line(doc: &str) -> String {
+    let paragraph = doc.split("\n\n").next().unwrap_or_default();
+    let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.strip_suffix('.').unwrap_or(&line).to_owned()
+}
+
+/// The settings of one kind of task: what each task file implements. The doc comments of its fields are what
+/// `dss config show` prints.
+pub trait TaskSource: Default + DocumentedFields {
     /// Makes the paths of the data absolute, so that they hold wherever the program is started.
     fn locate(&mut self, _data_dir: Option<&Path>) {}
 
@@ -54,7 +66,13 @@ macro_rules! tasks {
             /// Makes or reads the data. `data_dir` is the folder where downloaded data sets lie; `progress` is told
             /// what is going on, for work that takes longer than a moment.
             pub fn load(&self, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
-                match self { $(Self::$variant(config) => config.load($name, data_dir, progress),)* }
+                let task = match self {
+                    $(Self::$variant(config) => config.load($name, data_dir, progress),)*
+                };
+                task.map_err(|error| match data_dir {
+                    Some(folder) if !folder.exists() => error.with_missing_folder(folder),
+                    _ => error,
+                })
             }
 
             /// The same task, the paths of its data absolute: they then hold wherever the program is started.
@@ -64,9 +82,19 @@ macro_rules! tasks {
                 task
             }
 
-            /// Every key of a task (but `name`) with its one-line description.
-            pub fn key_docs(name: &str) -> Option<&'static [KeyDoc]> {
-                match name { $($name => Some(<$config>::KEYS),)* _ => None }
+            /// Every key of a task (but `name`) with its help line.
+            pub fn key_docs(name: &str) -> Option<Vec<KeyDoc>> {
+                match name { $($name => Some(key_docs::<$config>()),)* _ => None }
+            }
+
+            /// The same task with the settings of a table, which has no key `name`.
+            ///
+            /// `Deserialize` has to copy a table to look for its `name`, so that errors do not know their keys.
+            pub fn with_table<'de, D: Deserializer<'de>>(
+                &self,
+                table: D,
+            ) -> std::result::Result<Self, D::Error> {
+                match self { $(Self::$variant(_) => <$config>::deserialize(table).map(Self::$variant),)* }
             }
 
             /// What a task is, in one line.
@@ -133,7 +161,9 @@ mod tests {
             let docs = TaskConfig::key_docs(name).unwrap();
             assert_eq!(fields, docs.iter().map(|(key, _)| *key).collect(), "{name}");
             assert_eq!(fields.len(), docs.len(), "{name}: a key is described twice");
-            assert!(docs.iter().all(|(_, doc)| !doc.is_empty() && !doc.contains('\n')));
+            for (key, doc) in docs {
+                assert!(!doc.is_empty() && !doc.contains(['\n', '[']), "{name}.{key}: {doc}");
+            }
         }
         assert!(TaskConfig::key_docs("nothing").is_none());
         assert_eq!(TaskConfig::about("files"), Some("Your own labelled sequences."));

@@ -6,10 +6,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::random::stream;
 use crate::synthetic::{self, Source};
 use crate::{
@@ -22,24 +23,24 @@ const BLANK: u32 = 1;
 const FIRST_SYMBOL: u32 = 2;
 
 /// Settings of the task `delay`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct DelayConfig {
-    /// The delay.
+    /// The delay: the target at position t is the symbol at position t - d.
     pub d: usize,
-    /// Length of a sequence; 0 = automatic.
+    /// Length of a sequence; 0 = d + window, or 2 d if window is 0.
     pub length: usize,
-    /// Number of different symbols.
+    /// Number of distinct symbols.
     pub symbols: usize,
-    /// Leading positions that carry symbols; 0 = all.
+    /// Leading positions that carry symbols, followed by blanks; 0 = all positions.
     pub window: usize,
-    /// Training sequences.
+    /// Training sequences per epoch.
     pub train: usize,
     /// Validation sequences.
     pub val: usize,
     /// Test sequences.
     pub test: usize,
-    /// Seed of the data.
+    /// Random seed of the data.
     pub seed: u64,
 }
 
@@ -59,17 +60,6 @@ impl Default for DelayConfig {
 }
 
 impl TaskSource for DelayConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        ("d", "the delay: at position t the symbol of position t - d is asked for"),
-        ("length", "length of a sequence; 0 = d + window, or 2 d when window is 0"),
-        ("symbols", "number of different symbols"),
-        ("window", "leading positions that carry symbols, blanks follow; 0 = all positions"),
-        ("train", "training sequences per epoch"),
-        ("val", "validation sequences"),
-        ("test", "test sequences"),
-        ("seed", "seed of the data"),
-    ];
-
     fn load(&self, name: &str, _: Option<&Path>, _: &dyn Fn(&str)) -> Result<Task> {
         for (key, value) in [("d", self.d), ("window", self.window), ("length", self.length)] {
             limits::length(key, value)?;

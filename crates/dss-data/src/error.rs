@@ -31,7 +31,7 @@ pub enum Error {
         what: String,
     },
     /// The data of a task are not there.
-    #[error("{what} not found; looked in {}. {hint}", list(looked))]
+    #[error("{what} not found; looked in {}", list(looked))]
     Missing {
         /// The files that were wanted.
         what: String,
@@ -53,6 +53,35 @@ pub enum Error {
 }
 
 impl Error {
+    /// What to do about it, if that is known.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Missing { hint, .. } => Some(hint),
+            _ => None,
+        }
+    }
+
+    /// The message and the hint, for places that show only one text.
+    pub fn message_and_hint(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{self}. {hint}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// Says that the data folder does not exist, where data were looked for in it.
+    pub(crate) fn with_missing_folder(mut self, folder: &Path) -> Self {
+        let note = format!("the data folder {} does not exist", folder.display());
+        match &mut self {
+            Self::Missing { hint, .. } => *hint = format!("{note}; {hint}"),
+            Self::Setting { key: "path" | "dir" | "reviews", what, .. } => {
+                *what = format!("{what} ({note})");
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// For `map_err`: an I/O failure of `action` on `path`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }

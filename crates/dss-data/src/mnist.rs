@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::idx::{Idx, read_idx};
 use crate::random::{permutation, stream};
@@ -22,18 +23,18 @@ const CLASSES: u8 = 10;
 const TRAIN_TENTHS: usize = 9;
 
 /// Settings of the tasks `smnist` and `pmnist`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct MnistConfig {
-    /// Folder with the four files; empty = look in the data folder.
+    /// Folder with the four idx files; empty = the data folder or its subfolder mnist.
     pub dir: String,
-    /// Training images; 0 = all.
+    /// Training images; 0 = all (54,000).
     pub train: usize,
-    /// Validation images; 0 = all.
+    /// Validation images; 0 = all (6,000).
     pub val: usize,
-    /// Test images; 0 = all.
+    /// Test images; 0 = all (10,000).
     pub test: usize,
-    /// Seed of the split.
+    /// Random seed of the split of the 60,000 images into training and validation.
     pub split_seed: u64,
 }
 
@@ -44,14 +45,6 @@ impl Default for MnistConfig {
 }
 
 impl TaskSource for MnistConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        ("dir", "folder with the four idx files; empty = the data folder or its subfolder mnist"),
-        ("train", "training images; 0 = all (54,000)"),
-        ("val", "validation images; 0 = all (6,000)"),
-        ("test", "test images; 0 = all (10,000)"),
-        ("split_seed", "seed of the split of the 60,000 into training and validation"),
-    ];
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

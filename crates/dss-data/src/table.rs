@@ -133,7 +133,10 @@ impl Table {
             Ok(number) if (1..=self.width()).contains(&number) => Ok(number - 1),
             _ => {
                 let file = self.path.display();
-                let what = format!("no such column in {file}; it has {}", self.describe());
+                let mut what = format!("no such column in {file}; it has {}", self.describe());
+                if self.header.is_none() && self.width() > 1 {
+                    what += &format!("; choose one by its number, 1 to {}", self.width());
+                }
                 Err(Error::setting(key, wanted, what))
             }
         }
@@ -157,7 +160,8 @@ impl Table {
         const SHOWN: usize = 12;
         let width = self.width();
         match &self.header {
-            None => format!("{width} columns without names (give a number from 1)"),
+            None if width == 1 => "1 column without a name".to_owned(),
+            None => format!("{width} columns without names"),
             Some(names) if names.len() <= SHOWN => format!("the columns {}", names.join(", ")),
             Some(names) => format!("{width} columns: {}, ...", names[..SHOWN].join(", ")),
         }

@@ -12,7 +12,7 @@ use dss_data::{
 use proptest::prelude::*;
 
 fn load(config: LmConfig, data: Option<&Path>) -> Result<Task, String> {
-    TaskConfig::Lm(config).load(data, &|_| {}).map_err(|error| error.to_string())
+    TaskConfig::Lm(config).load(data, &|_| {}).map_err(|error| error.message_and_hint())
 }
 
 fn scored(data: &dyn Dataset) -> Vec<i32> {

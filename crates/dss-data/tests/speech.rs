@@ -38,7 +38,7 @@ fn load_mfcc(config: &SpeechConfig) -> dss_data::Result<Task> {
 }
 
 fn fault(config: &SpeechConfig) -> String {
-    load(config).err().unwrap().to_string()
+    load(config).err().unwrap().message_and_hint()
 }
 
 fn config(path: &Path) -> SpeechConfig {

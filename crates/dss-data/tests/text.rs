@@ -115,7 +115,7 @@ fn load(config: TextConfig) -> Task {
 }
 
 fn error(config: TextConfig) -> String {
-    TaskConfig::Text(config).load(None, &|_| {}).err().expect("must be refused").to_string()
+    TaskConfig::Text(config).load(None, &|_| {}).err().expect("must be refused").message_and_hint()
 }
 
 fn sizes(task: &Task) -> [usize; 3] {

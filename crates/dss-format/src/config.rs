@@ -135,33 +135,33 @@ impl Default for ModelConfig {
 impl ModelConfig {
     /// Every number is in its range, and the settings go together, for sequences of length `len`.
     pub fn validate(&self, len: usize) -> Result<()> {
-        for (key, value) in [("layers", self.layers), ("h", self.h)] {
+        for (key, value) in [(&["layers"], self.layers), (&["h"], self.h)] {
             if value == 0 {
-                return Err(Error::setting(key, format!("{key} must be at least 1, but is 0")));
+                return Err(Error::setting(key, format!("{} must be at least 1, but is 0", key[0])));
             }
         }
         let Self { last_gain, dropout, norm_eps, .. } = *self;
         if !(last_gain > 0.0 && last_gain <= 1e4) {
             let what = format!("last_gain must be above 0 and at most 10000, but is {last_gain}");
-            return Err(Error::setting("last_gain", what));
+            return Err(Error::setting(&["last_gain"], what));
         }
         if !(0.0..1.0).contains(&dropout) {
             let what = format!("dropout must be at least 0 and below 1, but is {dropout}");
-            return Err(Error::setting("dropout", what));
+            return Err(Error::setting(&["dropout"], what));
         }
         if !(norm_eps > 0.0 && norm_eps <= 1.0) {
             let what = format!("norm_eps must be above 0 and at most 1, but is {norm_eps}");
-            return Err(Error::setting("norm_eps", what));
+            return Err(Error::setting(&["norm_eps"], what));
         }
         if self.form == Form::Fused && self.norm == NormKind::LayerScalar {
             let what =
                 "norm = \"layer-scalar\" has no fused form: set form to \"auto\" or \"composed\"";
-            return Err(Error::setting("form", what));
+            return Err(Error::setting(&["form"], what));
         }
         if self.pool == Pool::Cls && !self.bidirectional {
             let what = "pool = \"cls\" reads a position in front of the sequence, which sees the sequence only if \
                         bidirectional is true";
-            return Err(Error::setting("pool", what));
+            return Err(Error::setting(&["pool"], what));
         }
         self.mixer.settings().validate(&MixerContext::new(self, len))
     }
@@ -172,12 +172,12 @@ impl ModelConfig {
         if self.pool == Pool::Cls && matches!(io.output, OutputKind::Position { .. }) {
             let what =
                 "pool = \"cls\" is for answers about whole sequences, not about every position";
-            return Err(Error::setting("pool", what));
+            return Err(Error::setting(&["pool"], what));
         }
         if self.head_hidden > 0 && matches!(io.output, OutputKind::Pair { .. }) {
             let what =
                 "head_hidden has no meaning for pairs, whose head has a hidden layer: set it to 0";
-            return Err(Error::setting("head_hidden", what));
+            return Err(Error::setting(&["head_hidden"], what));
         }
         self.validate(io.len)
     }

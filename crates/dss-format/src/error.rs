@@ -12,8 +12,8 @@ pub enum Error {
     /// A setting out of its range, or two that do not go together.
     #[error("{what}")]
     Setting {
-        /// The key below `[model]`, such as `h` or `mixer.n`; empty for a size that is not a setting.
-        key: &'static str,
+        /// Their keys below `[model]`, such as `h` or `mixer.n`; none for a size that is not a setting.
+        keys: &'static [&'static str],
         /// What it is and what it may be.
         what: String,
     },
@@ -31,8 +31,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn setting(key: &'static str, what: impl Into<String>) -> Self {
-        Self::Setting { key, what: what.into() }
+    pub(crate) fn setting(keys: &'static [&'static str], what: impl Into<String>) -> Self {
+        Self::Setting { keys, what: what.into() }
     }
 
     pub(crate) fn file(what: impl Into<String>) -> Self {

@@ -75,7 +75,7 @@ impl Io {
         let outputs = ("the number of outputs", self.output.outputs());
         for (name, value) in [input, outputs, ("the training length", self.len)] {
             if value == 0 {
-                return Err(Error::setting("", format!("{name} must be at least 1, but is 0")));
+                return Err(Error::setting(&[], format!("{name} must be at least 1, but is 0")));
             }
         }
         Ok(())

@@ -41,8 +41,16 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn config(key: &'static str, what: impl Into<String>) -> Self {
-        dss_format::Error::Setting { key, what: what.into() }.into()
+    pub(crate) fn config(keys: &'static [&'static str], what: impl Into<String>) -> Self {
+        dss_format::Error::Setting { keys, what: what.into() }.into()
+    }
+
+    /// The settings of a `ModelConfig` that it is about.
+    pub fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::Format(dss_format::Error::Setting { keys, .. }) => keys,
+            _ => &[],
+        }
     }
 
     pub(crate) fn invalid(op: &'static str, what: impl Into<String>) -> Self {

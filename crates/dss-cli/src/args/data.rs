@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use dss_train::config::Setting;
+use dss_train::config::clap_values::tasks;
 
-use super::values::{positive, tasks, threads};
+use super::values::{positive, threads};
 
 /// `dss data`
 #[derive(Debug, Subcommand)]

@@ -6,8 +6,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use dss_report::repro::{self, Budget, GridSetting, TableKind};
 use dss_train::config::MODELS;
+use dss_train::config::clap_values::{overlays, tasks};
 
-use super::values::{overlays, positive, tasks, threads};
+use super::values::{positive, threads};
 
 /// `dss repro`
 #[derive(Debug, Args)]

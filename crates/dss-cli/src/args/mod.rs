@@ -6,16 +6,13 @@ mod runs;
 mod streams;
 mod values;
 
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand};
-use dss_train::config::{ABLATIONS, MODELS, Request, Setting};
+use clap::{Parser, Subcommand};
+use dss_train::config::Request;
 
 pub use self::data::*;
 pub use self::measure::*;
 pub use self::runs::*;
 pub use self::streams::*;
-use self::values::{overlays, tasks};
 
 /// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
 #[derive(Debug, Parser)]
@@ -82,43 +79,6 @@ Examples:
     },
 }
 
-/// Where a configuration comes from.
-#[derive(Debug, Args)]
-pub struct Settings {
-    /// The task; `dss config list` says what they are
-    #[arg(value_parser = tasks())]
-    pub task: String,
-    /// A set of values that comes with the program [default: laptop]
-    #[arg(long, value_name = "NAME")]
-    pub preset: Option<String>,
-    /// The state space of the layers, over the preset's [default: that of the preset, dss-softmax in ours]
-    #[arg(long, value_name = "NAME", value_parser = overlays(MODELS))]
-    pub model: Option<String>,
-    /// An ablation of the paper (§4.1), over preset and model; may be given several times
-    #[arg(long, value_name = "NAME", value_parser = overlays(ABLATIONS))]
-    pub ablation: Vec<String>,
-    /// A TOML file over all of these; may be given several times
-    #[arg(long, value_name = "FILE")]
-    pub config: Vec<PathBuf>,
-    /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<Setting>,
-}
-
-impl Settings {
-    /// What they ask for.
-    pub fn request(&self) -> Request {
-        Request {
-            task: self.task.clone(),
-            preset: self.preset.clone(),
-            model: self.model.clone(),
-            ablations: self.ablation.clone(),
-            files: self.config.clone(),
-            sets: self.set.iter().cloned().collect(),
-        }
-    }
-}
-
 /// `dss config`
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -129,7 +89,7 @@ Examples:
   dss config show listops --preset paper --set h=256
   dss config show path-x --preset paper --model s4
   dss config show delay > mine.toml; dss train delay --config mine.toml")]
-    Show(Settings),
+    Show(Request),
     /// List tasks and presets
     #[command(after_help = "\
 Examples:

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use dss_train::config::Setting;
+use dss_train::config::{Request, Setting};
 
-use super::Settings;
 use super::values::{positive, threads};
 
 /// `dss train`
@@ -31,7 +30,7 @@ With --json every line of standard output is one object: event is loading, start
 checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: Request,
     /// Where downloaded data lies; for lm and forecast also a file to learn from
     #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,

@@ -1,17 +1,6 @@
-//! What several options take: names from a list, pairs, numbers in a range.
+//! What several options take: numbers in a range.
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
-use dss_data::TaskConfig;
-use dss_train::config::NamedOverlay;
 use dss_train::threads::MAX_THREADS;
-
-pub(super) fn tasks() -> PossibleValuesParser {
-    PossibleValuesParser::new(TaskConfig::NAMES.iter().copied())
-}
-
-pub(super) fn overlays(overlays: &'static [NamedOverlay]) -> PossibleValuesParser {
-    PossibleValuesParser::new(overlays.iter().map(|o| PossibleValue::new(o.name).help(o.about())))
-}
 
 pub(super) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {

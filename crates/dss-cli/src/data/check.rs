@@ -37,6 +37,7 @@ pub fn run(args: DataCheckArgs) -> Result<ExitCode, Failure> {
 
 /// The settings of the task: its defaults or those of a preset, and changes to them.
 fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
+    let failure = Failure::for_task(&args.task);
     // A key without its section is one of the task.
     let own = |setting: &Setting| match setting.key().contains('.') {
         true => setting.clone(),
@@ -44,7 +45,9 @@ fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
     };
     let sets: Vec<_> = args.set.iter().map(own).collect();
     let plain = match &args.preset {
-        Some(_) => Config::resolve(&args.task, args.preset.as_deref(), &[], &[])?,
+        Some(_) => {
+            Config::resolve(&args.task, args.preset.as_deref(), &[], &[]).map_err(&failure)?
+        }
         None => {
             let unknown = || Failure::usage(format!("no task `{}`", args.task));
             Config {
@@ -54,7 +57,7 @@ fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
             }
         }
     };
-    let changed = plain.changed(&[], &sets)?;
+    let changed = plain.changed(&[], &sets).map_err(&failure)?;
     if changed.model != plain.model || changed.train != plain.train {
         return Err(Failure::usage("--set of `dss data check` changes settings of [task] only"));
     }

@@ -1,6 +1,5 @@
 //! `dss data get`
 
-use std::io::{Write, stderr};
 use std::path::Path;
 use std::process::{self, ExitCode};
 use std::sync::Arc;
@@ -29,8 +28,7 @@ pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
         match one(download, &stop) {
             Ok(fetched) => output::line(&describe(download, &fetched))?,
             Err(error @ FetchError::Interrupted { .. }) => {
-                // Whether it can be written or not, this is the end.
-                let _ = writeln!(stderr(), "{error}\ngo on: {}", again(&args, to));
+                output::log_line(format_args!("{error}\ngo on: {}", again(&args, to)));
                 return Ok(ExitCode::from(INTERRUPTED));
             }
             Err(error) => {
@@ -89,8 +87,7 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<Fetched, FetchError> {
 /// A line above the bar, or on standard error where there is none.
 fn say(bar: &ProgressBar, line: &str) {
     if bar.is_hidden() {
-        // A log that cannot be written is no reason to stop.
-        let _ = writeln!(stderr(), "{line}");
+        output::log_line(line);
     } else {
         bar.println(line);
     }

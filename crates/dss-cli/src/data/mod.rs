@@ -4,7 +4,7 @@ mod check;
 mod get;
 mod make;
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -51,8 +51,7 @@ impl Log {
     fn say(&mut self, text: impl FnOnce() -> String) {
         if !self.silent && self.last.elapsed() >= Self::EVERY {
             self.last = Instant::now();
-            // A log that cannot be written is no reason to stop.
-            let _ = writeln!(stderr(), "{}", text());
+            output::log_line(text());
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Plain lines on standard error, for logs.
 
-use std::io::{Write, stderr};
 use std::time::{Duration, Instant};
 
 use dss_train::{Event, Observer};
 
 use super::Smoothed;
-use crate::text;
+use crate::{output, text};
 
 /// A line every so often, besides those of evaluations.
 const EVERY: Duration = Duration::from_secs(10);
@@ -68,8 +67,7 @@ impl Observer for Lines {
             Event::Note(text) => text.clone(),
             Event::Evaluating { .. } | Event::Checkpoint { .. } | Event::End(_) => return,
         };
-        // A log that cannot be written is no reason to lose a training.
-        let _ = writeln!(stderr(), "{line}");
+        output::log_line(line);
     }
 }
 

@@ -5,7 +5,6 @@ mod arrivals;
 mod sound;
 mod source;
 
-use std::io::{Write, stderr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ use crate::args::StreamArgs;
 use crate::export::named;
 use crate::failure::Failure;
 use crate::interrupt::{self, INTERRUPTED};
-use crate::runs;
+use crate::{output, runs};
 use answers::Answers;
 use arrivals::{Arrivals, Event};
 use source::{Positions, Source};
@@ -47,13 +46,11 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
         Some(ratio) => {
             let model = model.at_rate(ratio).map_err(|e| Failure::usage(e.to_string()))?;
             let rate = source.rate().unwrap_or_default();
-            // A log that cannot be written is no reason to stop.
-            let _ = writeln!(
-                stderr(),
-                "the input has {rate} samples per second, the model was trained at {:.0}: its step is {ratio} times as \
-                 long",
-                rate * ratio
-            );
+            let (trained, step) = (rate * ratio, (ratio * 1e4).round() / 1e4);
+            output::log_line(format_args!(
+                "the input has {rate} samples per second, the model was trained at {trained:.0}: its step is {step} \
+                 times as long"
+            ));
             model
         }
         None => model,

@@ -103,7 +103,7 @@ pub fn check(config: &TaskConfig, data_dir: Option<&Path>, progress: &dyn Fn(&st
     report.look_at_files(config, data_dir, progress);
     match skipping(config).load(data_dir, progress) {
         Ok(task) => report.look_at_task(&task, progress),
-        Err(error) => report.faults.push(error.to_string()),
+        Err(error) => report.faults.push(error.message_and_hint()),
     }
     report
 }

@@ -1,8 +1,8 @@
 //! The settings of the task `files`.
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use crate::config::KeyDoc;
 use crate::table::Header;
 
 /// Kind of file.
@@ -66,6 +66,7 @@ pub enum Scale {
     #[default]
     None,
     /// Mean 0 and standard deviation 1 on the training split, by channel.
+    #[serde(alias = "standardize")]
     Standardise,
 }
 
@@ -81,36 +82,36 @@ pub enum TargetChoice {
 }
 
 /// Settings of the task `files`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
-    /// The table or folder.
+    /// A .csv or .tsv table, or a folder (x.npy and y.npy, or one subfolder per class).
     pub path: String,
-    /// Kind of file.
+    /// Kind of file: auto, csv, tsv, npy or text-folder.
     pub format: Format,
-    /// What a sequence is made of.
+    /// What a sequence is made of: auto, numbers or text.
     pub input: InputChoice,
-    /// Column of the label.
+    /// Label column: its name, or its number counted from 1; empty = label, class, target, y, or the first column.
     pub label: String,
-    /// Column of the text.
+    /// Text column: its name, or its number counted from 1; empty = the only other column, or found by its name.
     pub text: String,
-    /// Columns of numbers.
+    /// Columns to read, such as "a,b" or "2-101"; empty = all but the label.
     pub columns: String,
-    /// Whether tables start with names.
+    /// Whether tables start with a row of names: auto, yes or no.
     pub header: Header,
-    /// Share of the validation split.
+    /// Share of the sequences for validation, unless the data have a validation part.
     pub val_fraction: f64,
-    /// Share of the test split.
+    /// Share of the sequences for testing, unless the data have a test part.
     pub test_fraction: f64,
-    /// Seed of the split.
+    /// Random seed of the split.
     pub split_seed: u64,
-    /// Longest sequence.
+    /// Longer sequences are cut to this many positions; 0 = the length of the longest one.
     pub max_length: usize,
-    /// What one token of a text is.
+    /// What one token of a text is: characters or bytes.
     pub tokens: TokenChoice,
-    /// What is done to numbers.
+    /// Scaling of numbers: none, or standardise (mean 0, deviation 1 per channel, measured on the training set).
     pub scale: Scale,
-    /// What a label is.
+    /// What a label is: class (the name of a class) or value (a number to predict).
     pub target: TargetChoice,
 }
 
@@ -134,24 +135,3 @@ impl Default for FilesConfig {
         }
     }
 }
-
-/// Every key with its description.
-pub(super) const KEYS: &[KeyDoc] = &[
-    ("path", "a .csv or .tsv table, or a folder (x.npy and y.npy, or one subfolder per class)"),
-    ("format", "auto | csv | tsv | npy | text-folder"),
-    ("input", "auto | numbers | text: what a sequence is made of"),
-    (
-        "label",
-        "label column: name, or number from 1; empty = label, class, target, y, or the first",
-    ),
-    ("text", "text column: name, or number from 1; empty = the only other one, or by its name"),
-    ("columns", "columns to read, such as \"a,b\" or \"2-101\"; empty = all but the label"),
-    ("header", "auto | yes | no: whether tables start with a row of names"),
-    ("val_fraction", "share of the sequences for validation, unless the data have a val part"),
-    ("test_fraction", "share of the sequences for testing, unless the data have a test part"),
-    ("split_seed", "seed of the split"),
-    ("max_length", "longer sequences are cut to this many positions; 0 = the longest one's"),
-    ("tokens", "characters | bytes: what one token of a text is"),
-    ("scale", "none | standardise: make mean 0 and deviation 1, by channel, as measured on train"),
-    ("target", "class | value: whether labels are names of classes or numbers to predict"),
-];

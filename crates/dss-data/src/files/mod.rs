@@ -18,15 +18,13 @@ pub use self::encoder::{FilesEncoder, Form, Scaling};
 use self::labels::Labels;
 use self::record::{Content, Found, Layout, Record};
 use self::split::Item;
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 pub use crate::table::{Column, Header};
 use crate::task::Split;
 use crate::{Dataset, Encoder, Error, Example, Result, Target, Task, TaskSpec, io};
 
 impl TaskSource for FilesConfig {
-    const KEYS: &'static [KeyDoc] = config::KEYS;
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.path, data_dir);
     }

@@ -14,37 +14,38 @@ mod windows;
 use std::path::Path;
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use self::baselines::Baselines;
 pub use self::encoder::{ForecastEncoder, Window};
 use self::series::{Series, find};
 use self::windows::Windows;
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::{Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
 
 /// Settings of the task `forecast`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct ForecastConfig {
-    /// The table; empty = what `--data` names.
+    /// CSV table with a header, plain or .gz; empty = the file given with --data, or ETTh1 in that folder.
     pub path: String,
-    /// Name or number of the column; empty = the last one.
+    /// Column to forecast: its name, or its number counted from 1; empty = the last column.
     pub column: String,
-    /// Known values of a window.
+    /// Known values at the start of a window.
     pub input: usize,
     /// Values to forecast.
     pub horizon: usize,
-    /// Rows to train on; 0 = automatic.
+    /// Rows to train on; 0 = 8640 for ETTh1 and ETTh2, 60 % of other tables.
     pub train: usize,
-    /// Rows for validation; 0 = automatic.
+    /// Validation rows, after the training rows; 0 = 2880 for ETTh1 and ETTh2, 20 % of other tables.
     pub val: usize,
-    /// Rows for the test; 0 = automatic.
+    /// Test rows, after the validation rows; 0 = 2880 for ETTh1 and ETTh2, all remaining rows of other tables.
     pub test: usize,
-    /// Rows of a season, for the seasonal baseline.
+    /// Rows per season, for the seasonal baseline; 0 = no seasonal baseline.
     pub season: usize,
-    /// Whether the values of a window are taken relative to its last known one.
+    /// Whether the model reads and predicts differences from the last known value of the window.
     pub relative: bool,
 }
 
@@ -65,24 +66,6 @@ impl Default for ForecastConfig {
 }
 
 impl TaskSource for ForecastConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        (
-            "path",
-            "the table (CSV with a header, plain or .gz); empty = the file --data names, or ETTh1 in that folder",
-        ),
-        ("column", "name or number (from 1) of the column; empty = the last one"),
-        ("input", "known values of a window"),
-        ("horizon", "values to forecast"),
-        ("train", "rows to train on; 0 = 8640 for ETTh1 and ETTh2, else 60 %"),
-        ("val", "rows for validation, behind those; 0 = 2880 for ETTh1 and ETTh2, else 20 %"),
-        ("test", "rows for the test, behind those; 0 = 2880 for ETTh1 and ETTh2, else the rest"),
-        ("season", "rows of a season, for the seasonal baseline; 0 = none"),
-        (
-            "relative",
-            "true: the model reads and answers differences to the last known value of the window",
-        ),
-    ];
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
             self.path = file.to_string_lossy().into_owned();

@@ -9,13 +9,14 @@ mod source;
 use std::path::Path;
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 pub use encoder::GreyEncoder;
 pub use grey::{SIDE, grey};
 use source::Source;
 
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, content_order};
@@ -32,20 +33,20 @@ const TRAIN_TENTHS: usize = 9;
 const OFFICIAL: [usize; 2] = [50_000, 10_000];
 
 /// Settings of the task `image`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImageConfig {
-    /// Folder with the files, or the archive; empty = look in the data folder.
+    /// Folder or archive of CIFAR-10; empty = the data folder or its subfolder cifar10.
     pub dir: String,
-    /// Training images; 0 = all.
+    /// Training images; 0 = all (45,000).
     pub train: usize,
-    /// Validation images; 0 = all.
+    /// Validation images; 0 = all (5,000).
     pub val: usize,
-    /// Test images; 0 = all.
+    /// Test images; 0 = all (10,000).
     pub test: usize,
-    /// Seed of the split.
+    /// Random seed of the split of the 50,000 images into training and validation.
     pub split_seed: u64,
-    /// Leave faulty images out instead of stopping.
+    /// Skip faulty images and report how many, instead of stopping at the first.
     pub skip_bad: bool,
 }
 
@@ -63,15 +64,6 @@ struct About {
 }
 
 impl TaskSource for ImageConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        ("dir", "folder or archive of CIFAR-10; empty = the data folder or its subfolder cifar10"),
-        ("train", "training images; 0 = all (45,000)"),
-        ("val", "validation images; 0 = all (5,000)"),
-        ("test", "test images; 0 = all (10,000)"),
-        ("split_seed", "seed of the split of the 50,000 into training and validation"),
-        ("skip_bad", "leave faulty images out, and count them, instead of stopping"),
-    ];
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

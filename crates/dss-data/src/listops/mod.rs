@@ -15,6 +15,7 @@ mod tsv;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -25,7 +26,7 @@ pub use expressions::Expressions;
 pub use generate::generate;
 pub use tsv::{read_tsv, write_tsv};
 
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::{SplitHash, hex};
 use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
 
@@ -43,30 +44,30 @@ pub struct Grammar {
 }
 
 /// Settings of the task `listops`. The defaults are the sizes of the Long Range Arena.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListopsConfig {
-    /// Training expressions.
+    /// Training expressions to generate; with dir, the most to use.
     pub train: usize,
-    /// Validation expressions.
+    /// Validation expressions to generate; with dir, the most to use.
     pub val: usize,
-    /// Test expressions.
+    /// Test expressions to generate; with dir, the most to use.
     pub test: usize,
-    /// See [`Grammar`].
+    /// Generated expressions have more symbols than this.
     pub min_length: usize,
-    /// See [`Grammar`].
+    /// Generated expressions have fewer symbols than this.
     pub max_length: usize,
-    /// See [`Grammar`].
+    /// Nodes at this depth are always digits; the root has depth 1.
     pub max_depth: usize,
-    /// See [`Grammar`].
+    /// Largest number of arguments of an operator, at least 2.
     pub max_args: usize,
-    /// Length L of the model; 0 = as long as needed.
+    /// Sequence length L of the model, including `<eos>`; 0 = as long as needed.
     pub len: usize,
-    /// Seed of the generator.
+    /// Random seed of the generator.
     pub seed: u64,
-    /// Folder with the official files; empty = generate.
+    /// Folder with basic_train.tsv, basic_val.tsv and basic_test.tsv (or .gz); empty = generate.
     pub dir: String,
-    /// Folder that keeps generated data; empty = none.
+    /// Folder that keeps generated data for later runs; empty = none.
     pub cache: String,
 }
 
@@ -89,23 +90,6 @@ impl Default for ListopsConfig {
 }
 
 impl TaskSource for ListopsConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        ("train", "training expressions to generate; with dir, how many to use at most"),
-        ("val", "validation expressions to generate; with dir, how many to use at most"),
-        ("test", "test expressions to generate; with dir, how many to use at most"),
-        ("min_length", "generated expressions have more symbols than this"),
-        ("max_length", "generated expressions have fewer symbols than this"),
-        ("max_depth", "nodes at this depth are always digits; the root has depth 1"),
-        ("max_args", "most arguments of an operator (at least 2)"),
-        ("len", "length L of the model, <eos> included; 0 = as long as needed"),
-        ("seed", "seed of the generator"),
-        (
-            "dir",
-            "folder with basic_train.tsv, basic_val.tsv, basic_test.tsv (or .gz); empty = generate",
-        ),
-        ("cache", "folder that keeps generated data for the next run; empty = none"),
-    ];
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
         io::locate(&mut self.cache, None);

@@ -13,29 +13,30 @@ mod windows;
 use std::path::Path;
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 pub use self::alphabet::{LmEncoder, Unit};
 use self::windows::{Fixed, Shifted, Tokens};
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
 
 /// Settings of the task `lm`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct LmConfig {
-    /// The text file, plain or gzipped; empty = what `--data` names.
+    /// The text, plain or .gz; empty = the file given with --data, or the only text in that folder.
     pub path: String,
-    /// What one token is.
+    /// What is predicted: char (Unicode characters) or byte.
     pub unit: Unit,
-    /// Length L of a window.
+    /// Positions per window.
     pub len: usize,
-    /// Share of an evaluation window that is read but not scored.
+    /// Share of an evaluation window that is read but not scored, from 0 to 0.99.
     pub context: f64,
-    /// Share of the text for validation.
+    /// Share of the text for validation, after the training part.
     pub val: f64,
-    /// Share of the text for the test; 0 = the validation part is also the test part.
+    /// Share of the text for testing, at its end; 0 = test on the validation part.
     pub test: f64,
 }
 
@@ -53,24 +54,6 @@ impl Default for LmConfig {
 }
 
 impl TaskSource for LmConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        (
-            "path",
-            "the text, plain or .gz; empty = the file --data names, or the one text in that folder",
-        ),
-        ("unit", "what is predicted: \"char\" (Unicode characters) or \"byte\""),
-        ("len", "positions of a window"),
-        (
-            "context",
-            "share of an evaluation window that is read first and not scored, from 0 to 0.99",
-        ),
-        ("val", "share of the text for validation, behind the training part"),
-        (
-            "test",
-            "share of the text for the test, at its end; 0 = the validation part is the test part too",
-        ),
-    ];
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
             self.path = file.to_string_lossy().into_owned();

@@ -20,6 +20,7 @@ mod tiles;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,7 @@ pub use generate::{Generator, PathImage};
 use parameters::{CONTOURS, Parameters, SIZES};
 pub use release::write_lra_folder;
 
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
@@ -46,26 +47,26 @@ const CHUNK: u64 = 1000;
 const HELD_OUT: usize = 10;
 
 /// Settings of the tasks `pathfinder` and `path-x`. The defaults are those of the Long Range Arena's hardest set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct PathfinderConfig {
-    /// Training images.
+    /// Training images to generate; with dir, the most to use.
     pub train: usize,
-    /// Validation images.
+    /// Validation images to generate; with dir, the most to use.
     pub val: usize,
-    /// Test images.
+    /// Test images to generate; with dir, the most to use.
     pub test: usize,
-    /// Side of the images; 0 = that of the task.
+    /// Side of the images: 32, 64, 128 or 256 pixels; 0 = 32 for pathfinder, 128 for path-x.
     pub size: usize,
-    /// Segments of the two long paths.
+    /// Segments of the two long paths: 6 (easy), 9 or 14 (hard); with dir, which set to read.
     pub contour: usize,
-    /// Seed of the generator.
+    /// Random seed of the generator.
     pub seed: u64,
-    /// Folder or archive with images; empty = generate.
+    /// Folder or tar archive of the LRA release, or folder with a pair of idx files; empty = generate.
     pub dir: String,
-    /// Seed of the split of images that are read.
+    /// With dir: random seed of the split into 80 % training, 10 % validation, 10 % test.
     pub split_seed: u64,
-    /// Leave faulty files out.
+    /// With dir: skip faulty images and rows and report how many, instead of stopping at the first.
     pub skip_bad: bool,
 }
 
@@ -86,30 +87,6 @@ impl Default for PathfinderConfig {
 }
 
 impl TaskSource for PathfinderConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        ("train", "training images to generate; with dir, how many to use at most"),
-        ("val", "validation images to generate; with dir, how many to use at most"),
-        ("test", "test images to generate; with dir, how many to use at most"),
-        (
-            "size",
-            "side of the images: 32, 64, 128 or 256; 0 = that of the task (pathfinder 32, path-x 128)",
-        ),
-        (
-            "contour",
-            "segments of the two long paths: 6 (easy), 9 or 14 (hard); with dir, which set to read",
-        ),
-        ("seed", "seed of the generator"),
-        (
-            "dir",
-            "folder or tar archive of the LRA release, or folder with a pair of idx files; empty = generate",
-        ),
-        (
-            "split_seed",
-            "with dir, seed of the split into 80 % training, 10 % validation, 10 % test",
-        ),
-        ("skip_bad", "with dir, leave faulty pictures and rows out and count them"),
-    ];
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

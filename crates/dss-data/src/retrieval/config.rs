@@ -1,24 +1,25 @@
 //! The settings of the task `retrieval`.
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::characters::{Level, check_len};
-use crate::config::KeyDoc;
 
 /// Settings of the task `retrieval`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetrievalConfig {
-    /// Folder with the pairs; empty = look in the data folder.
+    /// Folder with new_aan_pairs.{train,eval,test}.tsv, or the stand-in imdb_pairs_{train,val,test}.tsv (each plain or
+    /// .gz); empty = the data folder or its subfolders.
     pub dir: String,
-    /// Folder or archive with the reviews that pairs of reviews name; empty = look beside the pairs.
+    /// Reviews of the stand-in, as dir of the task text; empty = imdb beside the pairs.
     pub reviews: String,
-    /// Length L of the model, `<eos>` included; longer documents are cut.
+    /// Sequence length L of the model, including `<eos>`; longer documents are cut.
     pub len: usize,
-    /// What one token is.
+    /// What one token is: characters or bytes.
     pub level: Level,
-    /// Characters that occur less often in the training pairs are `<unk>`.
+    /// Characters that occur less often in the training pairs become `<unk>`.
     pub min_count: u64,
     /// Training pairs; 0 = all.
     pub train: usize,
@@ -26,9 +27,9 @@ pub struct RetrievalConfig {
     pub val: usize,
     /// Test pairs; 0 = all.
     pub test: usize,
-    /// Seed of the choice of pairs.
+    /// Random seed of the choice of pairs where not all are used.
     pub split_seed: u64,
-    /// Whether faulty pairs are left out.
+    /// Skip faulty pairs and report how many, instead of stopping at the first.
     pub skip_bad: bool,
 }
 
@@ -48,27 +49,6 @@ impl Default for RetrievalConfig {
         }
     }
 }
-
-/// Every key with its description.
-pub(super) const KEYS: &[KeyDoc] = &[
-    (
-        "dir",
-        "folder with new_aan_pairs.{train,eval,test}.tsv, or the stand-in imdb_pairs_{train,val,test}.tsv (each plain \
-         or .gz); empty = the data folder or its subfolders",
-    ),
-    (
-        "reviews",
-        "where the stand-in's reviews are (as task text, dir); empty = imdb beside the pairs",
-    ),
-    ("len", "length L of the model, <eos> included; longer documents are cut"),
-    ("level", "characters | bytes: what one token is"),
-    ("min_count", "characters that occur less often in the training pairs are <unk>"),
-    ("train", "training pairs; 0 = all"),
-    ("val", "validation pairs; 0 = all"),
-    ("test", "test pairs; 0 = all"),
-    ("split_seed", "seed of the choice of pairs, where not all are used"),
-    ("skip_bad", "leave faulty pairs out and count them, instead of stopping at the first"),
-];
 
 impl RetrievalConfig {
     pub(super) fn check(&self) -> Result<()> {

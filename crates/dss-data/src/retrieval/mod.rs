@@ -15,12 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::builder::{Builder, Pair};
-use self::config::KEYS;
 pub use self::config::RetrievalConfig;
 use self::find::Pairs;
 pub(crate) use self::predict::read;
 use crate::characters::{TextWriter, Texts, balanced_order};
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
@@ -34,8 +33,6 @@ use crate::{
 const VERSION: u32 = 1;
 
 impl TaskSource for RetrievalConfig {
-    const KEYS: &'static [KeyDoc] = KEYS;
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
         io::locate(&mut self.reviews, data_dir);

@@ -16,6 +16,7 @@ mod words;
 use std::path::Path;
 use std::sync::Arc;
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use clips::Clips;
@@ -23,7 +24,7 @@ pub use encoder::SpeechEncoder;
 pub use form::Form;
 pub use words::{ALL, SC10, Words};
 
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::store::Store;
 use crate::{
@@ -61,18 +62,19 @@ pub enum Short {
 }
 
 /// Settings of the tasks `speech` and `speech-mfcc`. The defaults are those of the paper.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpeechConfig {
-    /// Folder or archive with the clips; empty = look in the data folder.
+    /// Folder or archive of Speech Commands; empty = the data folder or its subfolder speech_commands.
     pub dir: String,
-    /// Which words are told apart.
+    /// Words to classify: sc10 (the ten commands of the paper) or all (35 words).
     pub words: Words,
-    /// Which clips are for training, validation and test.
+    /// How clips are split: paper (70/15/15 % of each word at random) or official (by the lists, or by folders train,
+    /// val, test).
     pub split: SplitChoice,
-    /// What is done with short clips.
+    /// What to do with clips shorter than 16,000 samples: drop (as the paper does) or pad with zeros.
     pub short: Short,
-    /// Samples per second: 16000 or 8000.
+    /// Samples per second: 16000, or 8000 to keep every second sample (not for speech-mfcc).
     pub rate: u32,
     /// Training clips; 0 = all.
     pub train: usize,
@@ -80,9 +82,9 @@ pub struct SpeechConfig {
     pub val: usize,
     /// Test clips; 0 = all.
     pub test: usize,
-    /// Seed of the split, and of which clips come first.
+    /// Random seed of the split, and of the choice of clips where not all are used.
     pub split_seed: u64,
-    /// Leave faulty files out instead of stopping.
+    /// Skip faulty files and report how many, instead of stopping at the first.
     pub skip_bad: bool,
 }
 
@@ -104,31 +106,6 @@ impl Default for SpeechConfig {
 }
 
 impl TaskSource for SpeechConfig {
-    const KEYS: &'static [KeyDoc] = &[
-        (
-            "dir",
-            "folder or archive of Speech Commands; empty = the data folder or its subfolder speech_commands",
-        ),
-        (
-            "words",
-            "\"sc10\" = the ten commands of the paper, \"all\" = the 35 words in alphabetical order",
-        ),
-        (
-            "split",
-            "\"paper\" = 70/15/15 % of every word at random, \"official\" = by the lists or the folders train, val, test",
-        ),
-        (
-            "short",
-            "clips of less than 16,000 samples: \"drop\" = left out, as in the paper, \"pad\" = filled up with zeros",
-        ),
-        ("rate", "samples per second: 16000, or 8000 = every second one (not for speech-mfcc)"),
-        ("train", "training clips; 0 = all"),
-        ("val", "validation clips; 0 = all"),
-        ("test", "test clips; 0 = all"),
-        ("split_seed", "seed of the random split, and of which clips are taken when not all are"),
-        ("skip_bad", "leave faulty files out, and count them, instead of stopping"),
-    ];
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

@@ -86,7 +86,7 @@ mod tests {
     fn folders_and_archives_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let data = Some(dir.path());
-        let missing = find("", data).unwrap_err().to_string();
+        let missing = find("", data).unwrap_err().message_and_hint();
         assert!(missing.contains("dss data get speech") && missing.contains("speech_commands10"));
         fs::write(dir.path().join("cifar-10-binary.tar.gz"), "").unwrap();
         assert!(find("", data).is_err(), "the archive of another task");

@@ -1,9 +1,9 @@
 //! The settings of the task `text`.
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use crate::characters::{Level, check_len};
-use crate::config::KeyDoc;
 use crate::{Error, Result};
 
 /// Which reviews the checkpoint is chosen by.
@@ -18,28 +18,29 @@ pub enum Validation {
 }
 
 /// Settings of the task `text`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextConfig {
-    /// Folder or archive with the reviews; empty = look in the data folder.
+    /// aclImdb_v1.tar.gz, its folder aclImdb, or a folder with imdb_train.tsv and imdb_test.tsv or with train and test
+    /// as .tsv or .csv (label, text); empty = the data folder or its subfolders imdb, text, aclImdb.
     pub dir: String,
-    /// Length L of the model, `<eos>` included; longer reviews are cut.
+    /// Sequence length L of the model, including `<eos>`; longer reviews are cut.
     pub len: usize,
-    /// What one token is.
+    /// What one token is: characters or bytes.
     pub level: Level,
-    /// Characters that occur less often in the training set are `<unk>`.
+    /// Characters that occur less often in the training set become `<unk>`.
     pub min_count: u64,
-    /// Which reviews the checkpoint is chosen by.
+    /// Reviews that select the best checkpoint: held-out (of the training set) or test (as the authors did).
     pub validation: Validation,
     /// Training reviews; 0 = all that are not held out.
     pub train: usize,
-    /// Reviews held out of the training set.
+    /// Training reviews held out for validation; unused with validation = test.
     pub val: usize,
     /// Test reviews; 0 = all.
     pub test: usize,
-    /// Seed of the split.
+    /// Random seed of the choice of reviews.
     pub split_seed: u64,
-    /// Whether faulty reviews are left out.
+    /// Skip faulty reviews and report how many, instead of stopping at the first.
     pub skip_bad: bool,
 }
 
@@ -59,27 +60,6 @@ impl Default for TextConfig {
         }
     }
 }
-
-/// Every key with its description.
-pub(super) const KEYS: &[KeyDoc] = &[
-    (
-        "dir",
-        "aclImdb_v1.tar.gz, its folder aclImdb, or a folder with imdb_train.tsv and imdb_test.tsv or with train and \
-         test as .tsv or .csv (label, text); empty = the data folder or its subfolders imdb, text, aclImdb",
-    ),
-    ("len", "length L of the model, <eos> included; longer reviews are cut"),
-    ("level", "characters | bytes: what one token is"),
-    ("min_count", "characters that occur less often in the training set are <unk>"),
-    (
-        "validation",
-        "held-out | test: choose the checkpoint by reviews held out of training, or by the test set",
-    ),
-    ("train", "training reviews; 0 = all that are not held out"),
-    ("val", "training reviews held out for validation (not used with validation = test)"),
-    ("test", "test reviews; 0 = all"),
-    ("split_seed", "seed of the choice of reviews"),
-    ("skip_bad", "leave faulty reviews out and count them, instead of stopping at the first"),
-];
 
 impl TextConfig {
     pub(super) fn check(&self) -> Result<()> {

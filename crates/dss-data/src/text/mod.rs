@@ -15,12 +15,11 @@ mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
-use self::config::KEYS;
 pub use self::config::{TextConfig, Validation};
 pub(crate) use self::predict::read;
 pub(crate) use self::reviews::{Review, Reviews};
 use crate::characters::{TextWriter, Texts, balanced_order, digest};
-use crate::config::{KeyDoc, TaskSource};
+use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
@@ -34,8 +33,6 @@ use crate::{
 const VERSION: u32 = 1;
 
 impl TaskSource for TextConfig {
-    const KEYS: &'static [KeyDoc] = KEYS;
-
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

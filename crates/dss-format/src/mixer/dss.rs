@@ -84,7 +84,7 @@ impl MixerSettings for DssConfig {
         if self.lambda_init == LambdaInit::SkewHippo && n > MAX_N {
             let what =
                 format!("n must be at most {MAX_N} with lambda_init = \"skew-hippo\", but is {n}");
-            return Err(Error::setting("mixer.n", what));
+            return Err(Error::setting(&["mixer.n"], what));
         }
         self.shared().validate()
     }
@@ -112,10 +112,10 @@ impl MixerSettings for DssConfig {
     fn check_carry(&self) -> Result<()> {
         if self.variant == Variant::Softmax {
             let what = "set variant to \"exp\" or \"exp-no-scale\"";
-            return Err(Error::setting("mixer.variant", what));
+            return Err(Error::setting(&["mixer.variant"], what));
         }
         if self.kernel_len != 0 {
-            return Err(Error::setting("mixer.kernel_len", "set kernel_len to 0"));
+            return Err(Error::setting(&["mixer.kernel_len"], "set kernel_len to 0"));
         }
         Ok(())
     }

@@ -101,7 +101,7 @@ pub trait MixerSettings {
     fn check_carry(&self) -> Result<()> {
         let what =
             "only mixer = \"dss\" with variant \"exp\" or \"exp-no-scale\" carries its state";
-        Err(Error::setting("mixer", what))
+        Err(Error::setting(&["mixer"], what))
     }
 
     /// The settings that state spaces share, if it is one.
@@ -149,7 +149,7 @@ impl ModelConfig {
     pub fn at_step(&self, r: f64) -> Result<Self> {
         if !(1e-3..=1e3).contains(&r) {
             let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
-            return Err(Error::setting("", what));
+            return Err(Error::setting(&[], what));
         }
         Ok(Self { mixer: self.mixer.settings().at_step(r)?, ..self.clone() })
     }
@@ -161,7 +161,7 @@ impl ModelConfig {
     pub fn check_carry(&self) -> Result<()> {
         self.mixer.settings().check_carry()?;
         if self.bidirectional {
-            return Err(Error::setting("bidirectional", "set bidirectional to false"));
+            return Err(Error::setting(&["bidirectional"], "set bidirectional to false"));
         }
         Ok(())
     }

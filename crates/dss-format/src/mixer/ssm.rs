@@ -36,13 +36,13 @@ impl SsmSettings {
     /// Every number is in its range.
     pub(super) fn validate(&self) -> Result<()> {
         if self.n == 0 {
-            return Err(Error::setting("mixer.n", "n must be at least 1, but is 0"));
+            return Err(Error::setting(&["mixer.n"], "n must be at least 1, but is 0"));
         }
         let Self { delta_min: low, delta_max: high, .. } = *self;
         if !(0.0 < low && low <= high && high.is_finite()) {
             let what =
                 format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
-            return Err(Error::setting("mixer.delta_min", what));
+            return Err(Error::setting(&["mixer.delta_min", "mixer.delta_max"], what));
         }
         Ok(())
     }
@@ -55,7 +55,7 @@ impl SsmSettings {
         }
         let what =
             format!("n must be even and at most {most} with mixer = \"{mixer}\", but is {n}");
-        Err(Error::setting("mixer.n", what))
+        Err(Error::setting(&["mixer.n"], what))
     }
 
     /// D and the output projection.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use dss_data::Baseline;
 use dss_train::Scores;
-use dss_train::config::{Config, MODEL, SECTIONS, TRAIN};
+use dss_train::config::{Config, Section};
 
 use super::run::{Run, Tensor};
 use crate::text::{count, counted, date, duration, escape, number, percent};
@@ -23,26 +23,20 @@ pub(super) fn configuration(config: &Config) -> String {
     let name = config.task.name();
     let values = serde_json::to_value(config).unwrap_or_default();
     let mut out = String::new();
-    for (section, about) in SECTIONS {
-        let docs = match section {
-            "task" => dss_data::TaskConfig::key_docs(name).unwrap_or_default(),
-            "model" => &MODEL,
-            _ => &TRAIN,
-        };
+    for section in Section::ALL {
         let _ = write!(
             out,
             "<h3><code>[{section}]</code></h3>\n<div class=\"scroll\">\n<table class=\"wide\">\n<caption>{}</caption>\n\
              <thead><tr><th scope=\"col\">key</th><th scope=\"col\">value</th><th scope=\"col\">meaning</th></tr></thead>\n<tbody>\n",
-            escape(about)
+            escape(section.about())
         );
-        let named = (section == "task").then_some(("name", "which task"));
-        for (key, doc) in named.iter().chain(docs) {
-            let value = &values[section][key];
+        for (key, doc) in section.key_docs(name) {
+            let value = &values[section.name()][key];
             let value = if value.is_null() { "not set".to_owned() } else { word(value) };
             let _ = writeln!(
                 out,
                 "<tr><th scope=\"row\"><code>{key}</code></th><td class=\"setting\"><code>{value}</code></td><td class=\"quiet\">{}</td></tr>",
-                escape(doc)
+                escape(&doc)
             );
         }
         out.push_str("</tbody></table>\n</div>\n");

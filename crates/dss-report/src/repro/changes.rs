@@ -1,6 +1,6 @@
 //! In words: how the settings of a task differ from the paper's.
 
-use dss_train::config::{Config, MODEL, TRAIN};
+use dss_train::config::{Config, Section};
 use serde_json::Value;
 
 /// Settings that say where or how often, not what.
@@ -90,10 +90,12 @@ pub(super) fn between(here: &Config, paper: &Config) -> Vec<String> {
 
 /// Where a key stands in the documents.
 fn place(key: &str) -> usize {
-    let of = |docs: &[dss_data::config::KeyDoc], name: &str| docs.iter().position(|d| d.0 == name);
+    let position = |section: Section, name: &str| {
+        section.key_docs("").iter().position(|doc| doc.0 == name).unwrap_or(999)
+    };
     match key.split_once('.') {
-        Some(("model", name)) => 1000 + of(&MODEL, name).unwrap_or(999),
-        Some(("train", name)) => 2000 + of(&TRAIN, name).unwrap_or(999),
+        Some(("model", name)) => 1000 + position(Section::Model, name),
+        Some(("train", name)) => 2000 + position(Section::Train, name),
         _ => WORDS.iter().position(|(name, _)| *name == key).unwrap_or(999),
     }
 }

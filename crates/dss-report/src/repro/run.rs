@@ -95,8 +95,9 @@ impl Grid {
                     Err(Error::Train(dss_train::Error::Data(
                         missing @ dss_data::Error::Missing { .. },
                     ))) => {
-                        watch.note(&format!("{} is left out: {missing}", cell.task));
-                        self.skipped.insert(cell.task.clone(), missing.to_string());
+                        let why = missing.message_and_hint();
+                        watch.note(&format!("{} is left out: {why}", cell.task));
+                        self.skipped.insert(cell.task.clone(), why);
                         continue;
                     }
                     Err(error) => {

@@ -2,10 +2,7 @@
 
 use std::fmt::Write;
 
-use toml::{Table, Value};
-
-use super::docs::{SECTIONS, keys};
-use super::{Config, Sources};
+use super::{Config, Section, Sources};
 
 /// Comments start in this column, or two columns after a longer line.
 const COLUMN: usize = 28;
@@ -18,35 +15,23 @@ impl Config {
 
     /// The same; each comment ends with where the value comes from.
     pub fn to_sourced_toml(&self, sources: &Sources) -> String {
-        self.annotated(|key| Some(sources.of(key)))
+        self.annotated(|key| Some(sources.source(key)))
     }
 
     fn annotated<'a>(&self, source: impl Fn(&str) -> Option<&'a str>) -> String {
-        let task = self.task.name();
+        let tables = self.tables().unwrap_or_default();
         let mut out = String::new();
-        for (section, about) in SECTIONS {
-            let table = match section {
-                "task" => Table::try_from(&self.task),
-                "model" => Table::try_from(&self.model),
-                _ => Table::try_from(&self.train),
-            }
-            .unwrap_or_default();
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            let _ = writeln!(out, "# {about}\n[{section}]");
-            if section == "task" {
-                line(&mut out, &format!("name = {}", Value::from(task)), "which task");
-            }
-            for (key, doc) in keys(section, task) {
-                let setting = match table.get(*key) {
+        for (section, table) in Section::ALL.into_iter().zip(tables) {
+            let gap = if out.is_empty() { "" } else { "\n" };
+            let _ = writeln!(out, "{gap}# {}\n[{section}]", section.about());
+            for (key, doc) in section.key_docs(self.task.name()) {
+                let setting = match table.get(key) {
                     Some(value) => format!("{key} = {value}"),
                     None => format!("# {key} ="),
                 };
-                match source(&format!("{section}.{key}")) {
-                    Some(source) => line(&mut out, &setting, &format!("{doc} [{source}]")),
-                    None => line(&mut out, &setting, doc),
-                }
+                let source = source(&format!("{section}.{key}")).filter(|_| key != "name");
+                let source = source.map(|source| format!(" [{source}]")).unwrap_or_default();
+                line(&mut out, &setting, &format!("{doc}{source}"));
             }
         }
         out

@@ -82,15 +82,17 @@ pub enum ConfigError {
         /// Where it was set.
         place: String,
         /// With its section.
-        key: &'static str,
+        key: String,
         /// What it is.
         value: String,
         /// What it may be.
         allowed: &'static str,
     },
     /// Values out of range, or that do not go together.
-    #[error("{what}")]
+    #[error("{}{what}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
     Invalid {
+        /// Where one of them was set, if not by default.
+        place: Option<String>,
         /// Which, what they are and what they may be.
         what: String,
     },
@@ -127,7 +129,7 @@ fn did_you_mean(nearest: &Option<String>) -> String {
 }
 
 /// Keys that have other names elsewhere.
-const ALSO_CALLED: [(&str, &str); 11] = [
+const ALSO_CALLED: [(&str, &str); 13] = [
     ("learning_rate", "lr"),
     ("wd", "weight_decay"),
     ("num_layers", "layers"),
@@ -139,7 +141,12 @@ const ALSO_CALLED: [(&str, &str); 11] = [
     ("grad_clip", "clip"),
     ("dt_min", "delta_min"),
     ("dt_max", "delta_max"),
+    ("path", "dir"),
+    ("dir", "path"),
 ];
+
+/// Names that are less alike than this mean different things (`path` and `patience`: 0.80).
+const ALIKE: f64 = 0.82;
 
 /// The known name that resembles `name` most, unless none does.
 pub(super) fn nearest<'a>(
@@ -150,5 +157,5 @@ pub(super) fn nearest<'a>(
     let meant = ALSO_CALLED.iter().find(|(other, _)| *other == name).map(|(_, key)| *key);
     let score = |k: &str| if meant == Some(k) { 1.0 } else { strsim::jaro_winkler(&name, k) };
     let scored = known.into_iter().map(|k| (score(k), k));
-    scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.5)
+    scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > ALIKE)
 }

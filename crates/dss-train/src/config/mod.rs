@@ -19,15 +19,16 @@
 //! ```
 
 mod annotate;
-mod docs;
 mod error;
 mod overlay;
+mod place;
 mod presets;
 mod request;
 mod resolve;
-mod sources;
+mod section;
 mod types;
 mod validate;
+mod value;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,16 +36,19 @@ use std::path::{Path, PathBuf};
 use dss_data::TaskConfig;
 use dss_nn::ModelConfig;
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
-pub use docs::{MODEL, SECTIONS, TRAIN};
 pub use error::ConfigError;
 pub use overlay::{Overlay, Setting};
+pub use place::Sources;
 pub use presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, PRESETS, Preset, presets_of};
+#[cfg(feature = "clap")]
+pub use request::clap_values;
 pub use request::{Request, with_model};
-pub use sources::Sources;
+pub use section::Section;
 pub use types::{Schedule, TrainConfig};
 
-use resolve::Layers;
+use resolve::{Document, Layers};
 
 /// Everything that decides the outcome of a run: `config.toml` of the run directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,8 +89,9 @@ impl Config {
     ///
     /// As [`resolve`](Self::resolve).
     pub fn from_toml(text: &str, place: &str) -> crate::Result<Self> {
-        let mut layers = Layers::new(&resolve::task_of(text, place)?)?;
-        layers.document(text, place)?;
+        let document = Document::File { name: place, text };
+        let mut layers = Layers::new(&resolve::task_named_in(&document)?)?;
+        layers.document(&document)?;
         Ok(layers.finish()?)
     }
 
@@ -97,7 +102,7 @@ impl Config {
     /// As [`resolve`](Self::resolve).
     pub fn changed(&self, files: &[PathBuf], sets: &[Setting]) -> crate::Result<Self> {
         let mut layers = Layers::over(self)?;
-        layers.files_and_keys(files, sets)?;
+        layers.files_and_settings(files, sets)?;
         Ok(layers.finish()?)
     }
 
@@ -142,6 +147,21 @@ impl Config {
     pub fn from_run(dir: &Path) -> crate::Result<Self> {
         let path = dir.join("config.toml");
         Self::from_toml(&read(&path)?, &path.display().to_string())
+    }
+}
+
+impl Config {
+    /// The sections in the order of [`Section::ALL`].
+    fn tables(&self) -> Result<[Table; 3], ConfigError> {
+        let invalid =
+            |e: toml::ser::Error| ConfigError::Invalid { place: None, what: e.to_string() };
+        let table = |section: Section| match section {
+            Section::Task => Table::try_from(&self.task),
+            Section::Model => Table::try_from(&self.model),
+            Section::Train => Table::try_from(&self.train),
+        };
+        let [task, model, train] = Section::ALL.map(|section| table(section).map_err(invalid));
+        Ok([task?, model?, train?])
     }
 }
 

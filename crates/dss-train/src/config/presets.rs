@@ -17,9 +17,26 @@ impl Preset {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
 
+    pub(super) fn document(&self) -> BuiltIn {
+        let name = format!("preset {}", self.name);
+        BuiltIn { name, text: self.text, source: "our choice".to_owned() }
+    }
+}
+
+/// A document that comes with the program.
+pub(super) struct BuiltIn {
     /// Its name in messages.
-    pub(super) fn place(&self) -> String {
-        format!("preset {}", self.name)
+    pub name: String,
+    pub text: &'static str,
+    /// The source of values that have no comment.
+    pub source: String,
+}
+
+impl BuiltIn {
+    /// Where the value in a line (counted from 1) comes from: the comment behind it.
+    pub fn source(&self, line: usize) -> &str {
+        let comment = self.text.lines().nth(line - 1).and_then(|line| line.split_once('#'));
+        comment.map_or(&self.source, |(_, comment)| comment.trim())
     }
 }
 
@@ -75,6 +92,8 @@ pub struct NamedOverlay {
     pub name: &'static str,
     /// Its name in the tables of `dss repro`; empty for what is not a row of its own there.
     pub label: &'static str,
+    /// The values of `model.mixer.kind` it belongs to: an ablation is refused with others.
+    pub mixers: &'static [&'static str],
     /// The file, as that of a [`Preset`].
     pub text: &'static str,
 }
@@ -89,40 +108,54 @@ impl NamedOverlay {
     pub(super) fn place(&self) -> String {
         format!("{} {}", self.option, self.name)
     }
+
+    pub(super) fn document(&self) -> BuiltIn {
+        BuiltIn { name: self.place(), text: self.text, source: self.place() }
+    }
 }
 
 macro_rules! overlays {
-    ($option:literal $folder:literal: $($name:literal $(as $label:literal)?),* $(,)?) => {
+    ($option:literal $folder:literal: $($name:literal $(as $label:literal)? for $mixers:ident),* $(,)?) => {
         &[$(NamedOverlay {
             option: $option,
             name: $name,
             label: concat!($($label)?),
+            mixers: $mixers,
             text: include_str!(concat!("../../presets/", $folder, "/", $name, ".toml")),
         }),*]
     };
 }
 
+const DSS: &[&str] = &["dss"];
+pub(super) const S4_FAMILY: &[&str] = &["s4", "s4d"];
+const ANY_SSM: &[&str] = &["dss", "s4", "s4d"];
+
 /// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
-pub const MODELS: &[NamedOverlay] = overlays!["--model" "models":
-    "dss-softmax" as "DSS-softmax",
-    "dss-exp" as "DSS-exp",
-    "dss-exp-no-scale" as "DSS-exp-no-scale",
-    "s4" as "S4",
-    "s4d" as "S4D",
+pub const MODELS: &[NamedOverlay] = overlays![
+    "--model" "models":
+    "dss-softmax" as "DSS-softmax" for DSS,
+    "dss-exp" as "DSS-exp" for DSS,
+    "dss-exp-no-scale" as "DSS-exp-no-scale" for DSS,
+    "s4" as "S4" for S4_FAMILY,
+    "s4d" as "S4D" for S4_FAMILY,
 ];
 
-/// The ablations of the paper.
+/// The ablations.
 pub const ABLATIONS: &[NamedOverlay] = overlays![
     "--ablation" "ablations":
-    "random-init" as "DSS-softmax, random init",
-    "kernel-128" as "DSS-softmax, kernel length 128",
-    "exp-no-scale",
-    "tied-delta" as "DSS-softmax, tied Δ",
+    "random-init" as "DSS-softmax, random init" for DSS,
+    "kernel-128" as "DSS-softmax, kernel length 128" for ANY_SSM,
+    "exp-no-scale" for DSS,
+    "tied-delta" as "DSS-softmax, tied Δ" for DSS,
 ];
 
 /// Rows of the paper's table where its `paper` preset has exceptions for DSS: for the other models.
-pub(super) const TABLE: &[NamedOverlay] =
-    overlays!["paper" "table": "image", "pathfinder", "path-x"];
+pub(super) const TABLE: &[NamedOverlay] = overlays![
+    "paper" "table":
+    "image" for S4_FAMILY,
+    "pathfinder" for S4_FAMILY,
+    "path-x" for S4_FAMILY,
+];
 
 /// The presets of a task.
 pub fn presets_of(task: &str) -> impl Iterator<Item = &'static Preset> + '_ {

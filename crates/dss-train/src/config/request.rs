@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use dss_data::TaskConfig;
 use dss_nn::ModelConfig;
-use toml::Value;
+use serde::Deserialize;
+use toml::{Table, Value};
 
-use super::overlay::Overlay;
-use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, TABLE};
-use super::resolve::Layers;
-use super::sources::Document;
-use super::{Config, ConfigError, Sources, TrainConfig, find_preset};
+use super::place::Sources;
+use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, S4_FAMILY, TABLE};
+use super::resolve::{Document, Layers};
+use super::section::Section;
+use super::{Config, ConfigError, Setting, find_preset, value};
 
-/// The layers of a configuration, each over the one before.
+/// The layers of a configuration, each over the one before. With the feature `clap` it is also what `dss` parses.
 ///
 /// ```
 /// use dss_train::config::Request;
@@ -26,25 +26,55 @@ use super::{Config, ConfigError, Sources, TrainConfig, find_preset};
 /// };
 /// let (config, sources) = request.resolve()?;
 /// assert_eq!(config.train.batch, 32);
-/// assert_eq!(sources.of("train.batch"), "paper's table");
-/// assert_eq!(sources.of("model.mixer"), "--model s4");
+/// assert_eq!(sources.source("train.batch"), "paper's table");
+/// assert_eq!(sources.source("model.mixer"), "--model s4");
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Request {
-    /// The task.
+    /// The task; see `dss config list`
+    #[cfg_attr(feature = "clap", arg(value_parser = clap_values::tasks()))]
     pub task: String,
-    /// One of the task's presets; [`DEFAULT_PRESET`] if none is named.
+    /// A set of values that comes with the program [default: laptop]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub preset: Option<String>,
-    /// One of [`MODELS`]; that of the preset if none is named.
+    /// Layer type; overrides the preset [default: that of the preset, dss-softmax in all that come with the program]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = clap_values::overlays(MODELS)))]
     pub model: Option<String>,
-    /// Some of [`ABLATIONS`].
+    /// An ablation, over preset and model; may be given several times
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "ablation", value_name = "NAME", value_parser = clap_values::overlays(ABLATIONS))
+    )]
     pub ablations: Vec<String>,
-    /// TOML files.
+    /// A TOML file over all of these; may be given several times
+    #[cfg_attr(feature = "clap", arg(long = "config", value_name = "FILE"))]
     pub files: Vec<PathBuf>,
-    /// Single keys and their values.
-    pub sets: Overlay,
+    /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
+    #[cfg_attr(feature = "clap", arg(long = "set", value_name = "KEY=VALUE"))]
+    pub sets: Vec<Setting>,
+}
+
+/// Names that options take.
+#[cfg(feature = "clap")]
+pub mod clap_values {
+    use clap::builder::{PossibleValue, PossibleValuesParser};
+    use dss_data::TaskConfig;
+
+    use super::NamedOverlay;
+
+    /// The names of all tasks.
+    pub fn tasks() -> PossibleValuesParser {
+        PossibleValuesParser::new(TaskConfig::NAMES.iter().copied())
+    }
+
+    /// The names of models or ablations, with what they are.
+    pub fn overlays(overlays: &'static [NamedOverlay]) -> PossibleValuesParser {
+        let value = |overlay: &NamedOverlay| PossibleValue::new(overlay.name).help(overlay.about());
+        PossibleValuesParser::new(overlays.iter().map(value))
+    }
 }
 
 impl Request {
@@ -57,39 +87,33 @@ impl Request {
     pub fn resolve(&self) -> crate::Result<(Config, Sources)> {
         let mut layers = Layers::new(&self.task)?;
         let preset = find_preset(&self.task, self.preset.as_deref().unwrap_or(DEFAULT_PRESET))?;
-        let mut documents = vec![Document {
-            place: preset.place(),
-            text: preset.text,
-            source: "our choice".to_owned(),
-        }];
         let model = self.model.as_deref().map(|name| find("model", MODELS, name)).transpose()?;
-        let others = model.filter(|model| model.name.starts_with("s4"));
-        // The paper's table has exceptions for DSS, which its presets contain.
-        let row = TABLE.iter().find(|row| row.name == self.task && preset.name == "paper");
         let ablations = self.ablations.iter().map(|name| find("ablation", ABLATIONS, name));
         let ablations = ablations.collect::<Result<Vec<_>, _>>()?;
-        let overlays = model.into_iter().chain(others.and(row)).chain(ablations.iter().copied());
-        documents.extend(overlays.map(|overlay| Document {
-            place: overlay.place(),
-            text: overlay.text,
-            source: overlay.place(),
-        }));
-        for document in &documents {
-            layers.document(document.text, &document.place)?;
+        // The presets of the paper contain its exceptions for DSS.
+        let row = TABLE.iter().find(|row| row.name == self.task && preset.name == "paper");
+        let row = row.filter(|row| model.is_some_and(|model| model.mixers == row.mixers));
+        let overlays = model.into_iter().chain(row).chain(ablations.iter().copied());
+        for document in [preset.document()].into_iter().chain(overlays.map(NamedOverlay::document))
+        {
+            layers.document(&Document::BuiltIn(document))?;
         }
-        if others.is_some() {
+        if model.is_some_and(|model| model.mixers == S4_FAMILY) {
             // C is a parameter like others in the code of S4.
-            layers.copy("train", "lr", "lr_w", "S4's code: as lr")?;
+            layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
         }
-        layers.files_and_keys(&self.files, &self.sets)?;
-        // All ablations but that of the kernel's length are of DSS.
-        let of_dss = ablations.iter().find(|ablation| ablation.name != "kernel-128");
-        let mixer = layers.value("model", "mixer").and_then(Value::as_str);
-        if let (Some(ablation), Some(mixer @ ("s4" | "s4d"))) = (of_dss, mixer) {
-            let what = format!("{} is one of DSS, but the model is {mixer}", ablation.place());
-            return Err(ConfigError::Invalid { what }.into());
+        layers.files_and_settings(&self.files, &self.sets)?;
+        if let Some(mixer) = layers.value(Section::Model, "mixer").and_then(Value::as_str) {
+            if let Some(ablation) = ablations.iter().find(|one| !one.mixers.contains(&mixer)) {
+                let what = format!(
+                    "{} applies to mixer {} only, but the mixer is {mixer}",
+                    ablation.place(),
+                    ablation.mixers.join(" or ")
+                );
+                return Err(ConfigError::Invalid { place: None, what }.into());
+            }
         }
-        Ok((layers.finish()?, Sources::new(&documents, layers.places())))
+        Ok((layers.finish()?, Sources::new(layers.places())))
     }
 }
 
@@ -112,9 +136,14 @@ fn find(
 /// [`ConfigError`]: no such model, or one that the sizes do not fit.
 pub fn with_model(model: &ModelConfig, name: &str) -> crate::Result<ModelConfig> {
     let overlay = find("model", MODELS, name)?;
-    let task = TaskConfig::default_for("delay").expect("a task that needs no data");
-    let config = Config { task, model: model.clone(), train: TrainConfig::default() };
-    let mut layers = Layers::over(&config)?;
-    layers.document(overlay.text, &overlay.place())?;
-    Ok(layers.finish()?.model)
+    let invalid = |what: String| ConfigError::Invalid { place: Some(overlay.place()), what };
+    let mut table = Table::try_from(model).map_err(|e| invalid(e.to_string()))?;
+    let document: Table =
+        overlay.text.parse().map_err(|e: toml::de::Error| invalid(e.to_string()))?;
+    let settings = document.get("model").and_then(Value::as_table).cloned();
+    table.extend(settings.unwrap_or_default());
+    let model =
+        ModelConfig::deserialize(value::deserializer(&table)).map_err(|e| invalid(e.reason))?;
+    model.validate()?;
+    Ok(model)
 }

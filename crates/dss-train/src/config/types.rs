@@ -1,22 +1,23 @@
 //! The settings of a training run: the `[train]` table of a config file.
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 /// How long, how fast and with which batches a model is trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
     /// Sequences per micro-batch.
     pub batch: usize,
-    /// Micro-batches per optimiser step: gradients are averaged over `batch · accumulate` sequences.
+    /// Micro-batches per optimiser step; gradients are averaged over batch × accumulate sequences.
     pub accumulate: usize,
     /// Passes over the training set.
     pub epochs: usize,
     /// Stop after this many optimiser steps; 0 = no limit.
     pub max_steps: u64,
-    /// Learning rate of everything but Λ, Δ and W.
+    /// Learning rate of all parameters except Λ, Δ and W.
     pub lr: f64,
-    /// AdamW's weight decay of the same parameters; Λ, Δ and W have none.
+    /// AdamW weight decay of all parameters except Λ, Δ and W.
     pub weight_decay: f64,
     /// Learning rate of Λ, and of P and B in S4.
     pub lr_lambda: f64,
@@ -24,32 +25,31 @@ pub struct TrainConfig {
     pub lr_delta: f64,
     /// Learning rate of W, and of C in S4 and S4D.
     pub lr_w: f64,
-    /// What happens to the learning rates over time.
+    /// Learning rate schedule: plateau, constant or cosine.
     pub schedule: Schedule,
-    /// Plateau schedule: factor at each decay.
+    /// plateau: factor applied to the learning rates at each decay.
     pub plateau_factor: f64,
-    /// Plateau schedule: evaluations without a better validation score before a decay.
+    /// plateau: evaluations without a better validation score before a decay.
     pub patience: usize,
-    /// Steps over which the learning rates rise linearly from zero.
+    /// Steps over which the learning rates rise linearly from 0; 0 = no warm-up.
     pub warmup_steps: u64,
-    /// No schedule goes below this learning rate.
+    /// Smallest learning rate that a schedule may reach.
     pub min_lr: f64,
     /// Largest global norm of the gradient; 0 = no clipping.
     pub clip: f64,
     /// Stop after this many epochs without a better validation score; 0 = never.
     pub early_stop: usize,
-    /// Seed of initial weights, order of examples and dropout.
+    /// Random seed of the initial weights, the order of the examples and dropout.
     pub seed: u64,
-    /// Sequences per batch of an evaluation; 0 = `batch`.
+    /// Sequences per evaluation batch; 0 = same as batch.
     pub eval_batch: usize,
     /// Optimiser steps between evaluations; 0 = once per epoch.
     pub eval_every: u64,
-    /// Bound on |Δ_log|; 0 = none.
+    /// Largest |Δ_log|; 0 = unbounded.
     pub delta_log_bound: f64,
-    /// Streams that go on from step to step, what the layers heard before carried over without gradients, instead of
-    /// windows in random order.
+    /// lm: read the text in order and carry the state of the layers from step to step (variant exp only).
     pub carry: bool,
-    /// Seconds between saved states, besides those at evaluations and ends of epochs; 0 = only those.
+    /// Seconds between saved states; evaluations and epoch ends always save; 0 = only those.
     pub checkpoint_seconds: u64,
 }
 

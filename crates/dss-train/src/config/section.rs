@@ -1,0 +1,109 @@
+//! The sections of a configuration and their keys.
+
+use std::fmt;
+
+use dss_data::TaskConfig;
+use dss_data::config::{KeyDoc, key_docs};
+use dss_nn::ModelConfig;
+
+use super::TrainConfig;
+
+/// A section of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// `[task]`
+    Task,
+    /// `[model]`
+    Model,
+    /// `[train]`
+    Train,
+}
+
+impl Section {
+    /// All sections, in the order in which they are written.
+    pub const ALL: [Self; 3] = [Self::Task, Self::Model, Self::Train];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Model => "model",
+            Self::Train => "train",
+        }
+    }
+
+    /// What it is about.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Task => "The data: which task, and how its examples are made.",
+            Self::Model => "The network.",
+            Self::Train => "The training.",
+        }
+    }
+
+    /// Its keys with their help lines, in the order in which they are written; those of `[task]` depend on the task.
+    pub fn key_docs(self, task: &str) -> Vec<KeyDoc> {
+        match self {
+            Self::Task => {
+                let own = TaskConfig::key_docs(task).unwrap_or_default();
+                std::iter::once(("name", "Which task".to_owned())).chain(own).collect()
+            }
+            Self::Model => key_docs::<ModelConfig>(),
+            Self::Train => key_docs::<TrainConfig>(),
+        }
+    }
+
+    /// The section with this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|section| section.name() == name)
+    }
+
+    /// One of its keys.
+    pub(super) fn key(self, task: &str, name: &str) -> Option<Key> {
+        let name = self.key_docs(task).into_iter().map(|doc| doc.0).find(|key| *key == name)?;
+        Some(Key { section: self, name })
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A key that exists, written `model.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub section: Section,
+    pub name: &'static str,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.section, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_section_is_a_field_with_one_line() {
+        for task in TaskConfig::NAMES {
+            let config = crate::Config::resolve(task, None, &[], &[]).unwrap();
+            let values = serde_json::to_value(&config).unwrap();
+            for section in Section::ALL {
+                let docs = section.key_docs(task);
+                let fields = values[section.name()].as_object().unwrap().keys();
+                let fields: BTreeSet<&str> = fields.map(String::as_str).collect();
+                assert_eq!(fields, docs.iter().map(|doc| doc.0).collect(), "{task} [{section}]");
+                for (key, doc) in docs {
+                    assert!(!doc.is_empty() && !doc.contains('\n'), "{section}.{key}: {doc}");
+                }
+            }
+        }
+    }
+}
