@@ -28,8 +28,8 @@ pub fn key_docs<T: DocumentedFields>() -> Vec<KeyDoc> {
     T::FIELD_NAMES.iter().zip(T::FIELD_DOCS).map(|(key, doc)| (*key, help_line(doc))).collect()
 }
 
-/// One line without its full stop.
-fn help_line(doc: &str) -> String {
+/// The first paragraph of a doc comment as one line without its full stop.
+pub fn help_line(doc: &str) -> String {
     let paragraph = doc.split("\n\n").next().unwrap_or_default();
     let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
     line.strip_suffix('.').unwrap_or(&line).to_owned()

@@ -1,5 +1,6 @@
 //! The settings of a model, with their defaults, as they are written in configuration files and checkpoints.
 
+use documented::DocumentedFields;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::error::{Error, Result};
@@ -72,40 +73,40 @@ pub enum Form {
 }
 
 /// A stack of blocks. The defaults are the paper's for ListOps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct ModelConfig {
-    /// blocks
+    /// Number of blocks.
     pub layers: usize,
-    /// H: channels
+    /// Channels H.
     pub h: usize,
-    /// what mixes along the sequence, and its settings
+    /// What mixes along the sequence, and its settings.
     pub mixer: MixerConfig,
-    /// positions also see what follows them
+    /// Whether positions also see what follows them.
     pub bidirectional: bool,
-    /// batch, layer or layer-scalar
+    /// Normalisation: batch, layer or layer-scalar.
     pub norm: NormKind,
-    /// ε of the norms
+    /// ε of the norms.
     pub norm_eps: f64,
-    /// true: x + f(norm(x)); false: norm(x + f(x))
+    /// true: x + f(norm(x)), with one more norm after the last block; false: norm(x + f(x)).
     pub prenorm: bool,
-    /// γ at the start of the last norm of a prenorm stack: more than 1 where a head compares pooled activations
+    /// Initial gain γ of the norm after the last block (prenorm only).
     pub last_gain: f64,
-    /// width of a feed-forward part after the mixer of each block; 0: none
+    /// Width of a feed-forward part after the mixer of each block; 0 = none.
     pub ff: usize,
-    /// GELU of the feed-forward part: erf or tanh (its approximation)
+    /// GELU of the feed-forward part: erf, or tanh (its approximation).
     pub gelu: Gelu,
-    /// probability that a channel of a sequence is dropped, in [0, 1)
+    /// Probability of dropping a channel of a sequence, at least 0 and less than 1.
     pub dropout: f64,
-    /// keep padding out of BatchNorm's statistics
+    /// Whether padding is left out of the statistics of BatchNorm.
     pub mask_padding: bool,
-    /// added to the encoder's output: none, fixed (sines) or learned
+    /// Position vectors added to the encoder's output: none, fixed (sines and cosines) or learned.
     pub positions: Positions,
-    /// how a sequence becomes one vector: mean over its true length, last position, or cls (an extra first one)
+    /// How a sequence becomes one vector: mean (over its true length), last (position) or cls (an extra first position).
     pub pool: Pool,
-    /// width of a hidden relu layer in the head; 0: none
+    /// Width of a hidden relu layer in the head; 0 = none.
     pub head_hidden: usize,
-    /// implementation: fused (CPU), composed (any device), or auto
+    /// Implementation: fused (CPU), composed (any device) or auto.
     pub form: Form,
 }
 
@@ -135,33 +136,34 @@ impl Default for ModelConfig {
 impl ModelConfig {
     /// Every number is in its range, and the settings go together, for sequences of length `len`.
     pub fn validate(&self, len: usize) -> Result<()> {
-        for (key, value) in [(&["layers"], self.layers), (&["h"], self.h)] {
-            if value == 0 {
-                return Err(Error::setting(key, format!("{} must be at least 1, but is 0", key[0])));
-            }
+        if self.layers == 0 {
+            return Err(Error::setting(&["model.layers"], "layers must be at least 1, but is 0"));
+        }
+        if self.h == 0 {
+            return Err(Error::setting(&["model.h"], "h must be at least 1, but is 0"));
         }
         let Self { last_gain, dropout, norm_eps, .. } = *self;
         if !(last_gain > 0.0 && last_gain <= 1e4) {
             let what = format!("last_gain must be above 0 and at most 10000, but is {last_gain}");
-            return Err(Error::setting(&["last_gain"], what));
+            return Err(Error::setting(&["model.last_gain"], what));
         }
         if !(0.0..1.0).contains(&dropout) {
             let what = format!("dropout must be at least 0 and below 1, but is {dropout}");
-            return Err(Error::setting(&["dropout"], what));
+            return Err(Error::setting(&["model.dropout"], what));
         }
         if !(norm_eps > 0.0 && norm_eps <= 1.0) {
             let what = format!("norm_eps must be above 0 and at most 1, but is {norm_eps}");
-            return Err(Error::setting(&["norm_eps"], what));
+            return Err(Error::setting(&["model.norm_eps"], what));
         }
         if self.form == Form::Fused && self.norm == NormKind::LayerScalar {
             let what =
                 "norm = \"layer-scalar\" has no fused form: set form to \"auto\" or \"composed\"";
-            return Err(Error::setting(&["form"], what));
+            return Err(Error::setting(&["model.form"], what));
         }
         if self.pool == Pool::Cls && !self.bidirectional {
             let what = "pool = \"cls\" reads a position in front of the sequence, which sees the sequence only if \
                         bidirectional is true";
-            return Err(Error::setting(&["pool"], what));
+            return Err(Error::setting(&["model.pool"], what));
         }
         self.mixer.settings().validate(&MixerContext::new(self, len))
     }
@@ -172,12 +174,12 @@ impl ModelConfig {
         if self.pool == Pool::Cls && matches!(io.output, OutputKind::Position { .. }) {
             let what =
                 "pool = \"cls\" is for answers about whole sequences, not about every position";
-            return Err(Error::setting(&["pool"], what));
+            return Err(Error::setting(&["model.pool"], what));
         }
         if self.head_hidden > 0 && matches!(io.output, OutputKind::Pair { .. }) {
             let what =
                 "head_hidden has no meaning for pairs, whose head has a hidden layer: set it to 0";
-            return Err(Error::setting(&["head_hidden"], what));
+            return Err(Error::setting(&["model.head_hidden"], what));
         }
         self.validate(io.len)
     }

@@ -12,7 +12,7 @@ pub enum Error {
     /// A setting out of its range, or two that do not go together.
     #[error("{what}")]
     Setting {
-        /// Their keys below `[model]`, such as `h` or `mixer.n`; none for a size that is not a setting.
+        /// Their keys, such as `model.h` or `model.mixer.n`; none for a size that is not a setting.
         keys: &'static [&'static str],
         /// What it is and what it may be.
         what: String,

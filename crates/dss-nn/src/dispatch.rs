@@ -15,7 +15,7 @@ use crate::{composed, fused};
 pub(crate) fn check_device(form: Form, device: &Device) -> Result<()> {
     if form == Form::Fused && !is_flex(device) {
         return Err(Error::config(
-            &["form"],
+            &["model.form"],
             format!(
                 "form = \"fused\" needs the CPU backend Flex, but the device is {device:?}: set form to \"auto\" or \
                  \"composed\""

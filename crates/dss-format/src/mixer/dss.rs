@@ -61,11 +61,11 @@ pub enum LambdaInit {
 ssm_config! {
     /// The settings of DSS.
     DssConfig {
-        /// kernel: softmax, exp or exp-no-scale
+        /// Kernel: softmax, exp or exp-no-scale.
         variant: Variant,
-        /// separate: two Δ per channel, for Re Λ and Im Λ; tied: one
+        /// Time scales Δ: separate (one for Re Λ, one for Im Λ) or tied (one per channel).
         delta: Delta,
-        /// how Λ starts: skew-hippo or random
+        /// Initial Λ: skew-hippo or random.
         lambda_init: LambdaInit,
     }
 }
@@ -84,7 +84,7 @@ impl MixerSettings for DssConfig {
         if self.lambda_init == LambdaInit::SkewHippo && n > MAX_N {
             let what =
                 format!("n must be at most {MAX_N} with lambda_init = \"skew-hippo\", but is {n}");
-            return Err(Error::setting(&["mixer.n"], what));
+            return Err(Error::setting(&["model.mixer.n"], what));
         }
         self.shared().validate()
     }
@@ -112,10 +112,10 @@ impl MixerSettings for DssConfig {
     fn check_carry(&self) -> Result<()> {
         if self.variant == Variant::Softmax {
             let what = "set variant to \"exp\" or \"exp-no-scale\"";
-            return Err(Error::setting(&["mixer.variant"], what));
+            return Err(Error::setting(&["model.mixer.variant"], what));
         }
         if self.kernel_len != 0 {
-            return Err(Error::setting(&["mixer.kernel_len"], "set kernel_len to 0"));
+            return Err(Error::setting(&["model.mixer.kernel_len"], "set kernel_len to 0"));
         }
         Ok(())
     }

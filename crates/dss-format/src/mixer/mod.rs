@@ -8,7 +8,8 @@ mod s4;
 mod s4d;
 pub mod ssm;
 
-use serde::{Deserialize, Serialize};
+use documented::DocumentedFields;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::config::{Form, ModelConfig};
 use crate::error::{Error, Result};
@@ -37,6 +38,25 @@ macro_rules! mixers {
                     $($name => Some(Self::$kind($config::default())),)*
                     _ => None,
                 }
+            }
+
+            /// The mixer of this name with the settings of a table, which has no key `kind`.
+            ///
+            /// `Deserialize` has to copy a table to look for its `kind`, so that errors do not know their keys.
+            pub fn from_table<'de, D: Deserializer<'de>>(kind: &str, table: D) -> Result<Self, D::Error> {
+                match kind {
+                    $($name => $config::deserialize(table).map(Self::$kind),)*
+                    _ => Err(serde::de::Error::unknown_variant(kind, Self::KINDS)),
+                }
+            }
+
+            /// The settings of the mixer of this name, in their order, each with its doc comment.
+            pub fn field_docs(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+                let (names, docs): (&[&str], &[&str]) = match kind {
+                    $($name => ($config::FIELD_NAMES, $config::FIELD_DOCS),)*
+                    _ => (&[], &[]),
+                };
+                names.iter().copied().zip(docs.iter().copied())
             }
 
             /// The name of this mixer.
@@ -101,7 +121,7 @@ pub trait MixerSettings {
     fn check_carry(&self) -> Result<()> {
         let what =
             "only mixer = \"dss\" with variant \"exp\" or \"exp-no-scale\" carries its state";
-        Err(Error::setting(&["mixer"], what))
+        Err(Error::setting(&["model.mixer.kind"], what))
     }
 
     /// The settings that state spaces share, if it is one.
@@ -161,7 +181,7 @@ impl ModelConfig {
     pub fn check_carry(&self) -> Result<()> {
         self.mixer.settings().check_carry()?;
         if self.bidirectional {
-            return Err(Error::setting(&["bidirectional"], "set bidirectional to false"));
+            return Err(Error::setting(&["model.bidirectional"], "set bidirectional to false"));
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ impl MixerSettings for S4Config {
             let what = format!(
                 "S4 makes kernels of at most {MAX_TAPS} taps, but its length is {taps}: set kernel_len"
             );
-            return Err(Error::setting(&["mixer.kernel_len"], what));
+            return Err(Error::setting(&["model.mixer.kernel_len"], what));
         }
         Ok(())
     }

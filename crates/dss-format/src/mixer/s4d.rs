@@ -40,9 +40,9 @@ pub enum Discretisation {
 ssm_config! {
     /// The settings of S4D.
     S4dConfig {
-        /// how Λ starts: legs, lin or inv
+        /// Initial Λ: legs, lin or inv.
         lambda_init: S4dInit,
-        /// zoh (zero-order hold) or bilinear
+        /// Discretisation: zoh (zero-order hold) or bilinear.
         discretisation: Discretisation,
     }
 }

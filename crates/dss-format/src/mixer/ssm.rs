@@ -36,13 +36,13 @@ impl SsmSettings {
     /// Every number is in its range.
     pub(super) fn validate(&self) -> Result<()> {
         if self.n == 0 {
-            return Err(Error::setting(&["mixer.n"], "n must be at least 1, but is 0"));
+            return Err(Error::setting(&["model.mixer.n"], "n must be at least 1, but is 0"));
         }
         let Self { delta_min: low, delta_max: high, .. } = *self;
         if !(0.0 < low && low <= high && high.is_finite()) {
             let what =
                 format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
-            return Err(Error::setting(&["mixer.delta_min", "mixer.delta_max"], what));
+            return Err(Error::setting(&["model.mixer.delta_min", "model.mixer.delta_max"], what));
         }
         Ok(())
     }
@@ -55,7 +55,7 @@ impl SsmSettings {
         }
         let what =
             format!("n must be even and at most {most} with mixer = \"{mixer}\", but is {n}");
-        Err(Error::setting(&["mixer.n"], what))
+        Err(Error::setting(&["model.mixer.n"], what))
     }
 
     /// D and the output projection.
@@ -78,19 +78,21 @@ impl MixerContext {
 macro_rules! ssm_config {
     ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, documented::DocumentedFields,
+        )]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
-            /// N: states per channel, at most 512 with skew-hippo; even in s4 and s4d
+            /// States N per channel: at most 512 with skew-hippo; even for s4 and s4d, which store N/2 conjugate pairs.
             pub n: usize,
             $($(#[$field_meta])* pub $field: $type,)*
-            /// least Δ at initialisation
+            /// Smallest Δ at initialisation.
             pub delta_min: f64,
-            /// greatest Δ at initialisation
+            /// Largest Δ at initialisation.
             pub delta_max: f64,
-            /// taps of the convolution kernel; 0: as many as the sequence has
+            /// Length of the convolution kernel: a layer sees no further back than this; 0 = the length of the sequence.
             pub kernel_len: usize,
-            /// gated output projection: 2H outputs, half of which gate the others
+            /// Whether the output projection is gated: 2H outputs, one half gating the other.
             pub glu: bool,
         }
 

@@ -24,7 +24,7 @@ impl Config {
         for (section, table) in Section::ALL.into_iter().zip(tables) {
             let gap = if out.is_empty() { "" } else { "\n" };
             let _ = writeln!(out, "{gap}# {}\n[{section}]", section.about());
-            for (key, doc) in section.key_docs(self.task.name()) {
+            for (key, doc) in section.key_docs(self.task.name(), self.model.mixer.kind()) {
                 let setting = match table.get(key) {
                     Some(value) => format!("{key} = {value}"),
                     None => format!("# {key} ="),

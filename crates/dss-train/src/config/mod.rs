@@ -152,16 +152,21 @@ impl Config {
 
 impl Config {
     /// The sections in the order of [`Section::ALL`].
-    fn tables(&self) -> Result<[Table; 3], ConfigError> {
+    fn tables(&self) -> Result<[Table; 4], ConfigError> {
         let invalid =
             |e: toml::ser::Error| ConfigError::Invalid { place: None, what: e.to_string() };
         let table = |section: Section| match section {
             Section::Task => Table::try_from(&self.task),
-            Section::Model => Table::try_from(&self.model),
+            Section::Model => Table::try_from(&self.model).map(|mut table| {
+                table.remove("mixer");
+                table
+            }),
+            Section::Mixer => Table::try_from(&self.model.mixer),
             Section::Train => Table::try_from(&self.train),
         };
-        let [task, model, train] = Section::ALL.map(|section| table(section).map_err(invalid));
-        Ok([task?, model?, train?])
+        let [task, model, mixer, train] =
+            Section::ALL.map(|section| table(section).map_err(invalid));
+        Ok([task?, model?, mixer?, train?])
     }
 }
 

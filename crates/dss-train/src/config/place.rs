@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::Setting;
 use super::section::Key;
-use super::{Section, Setting};
 
 /// Where each key was set last; a key that is missing has its default.
 pub(super) type Places = BTreeMap<Key, Place>;
@@ -62,9 +62,9 @@ impl fmt::Display for Place {
     }
 }
 
-/// The place to blame for keys of a section that do not go together.
-pub(super) fn blamed<'a>(places: &'a Places, section: Section, keys: &[&str]) -> Option<&'a Place> {
-    let set = places.iter().filter(|(key, _)| key.section == section && keys.contains(&key.name));
+/// The place to blame for keys such as `model.h` that do not go together.
+pub(super) fn blamed<'a>(places: &'a Places, keys: &[&str]) -> Option<&'a Place> {
+    let set = places.iter().filter(|(key, _)| keys.contains(&key.to_string().as_str()));
     set.map(|(_, place)| place).max_by_key(|place| place.rank())
 }
 

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::place::Sources;
 use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, S4_FAMILY, TABLE};
-use super::resolve::{Document, Layers};
+use super::resolve::{Document, Layers, mixer_table};
 use super::section::Section;
 use super::{Config, ConfigError, Setting, find_preset, value};
 
@@ -27,7 +27,7 @@ use super::{Config, ConfigError, Setting, find_preset, value};
 /// let (config, sources) = request.resolve()?;
 /// assert_eq!(config.train.batch, 32);
 /// assert_eq!(sources.source("train.batch"), "paper's table");
-/// assert_eq!(sources.source("model.mixer"), "--model s4");
+/// assert_eq!(sources.source("model.mixer.kind"), "--model s4");
 /// # Ok(())
 /// # }
 /// ```
@@ -103,7 +103,7 @@ impl Request {
             layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
         }
         layers.files_and_settings(&self.files, &self.sets)?;
-        if let Some(mixer) = layers.value(Section::Model, "mixer").and_then(Value::as_str) {
+        if let Some(mixer) = layers.value(Section::Mixer, "kind").and_then(Value::as_str) {
             if let Some(ablation) = ablations.iter().find(|one| !one.mixers.contains(&mixer)) {
                 let what = format!(
                     "{} applies to mixer {} only, but the mixer is {mixer}",
@@ -137,13 +137,22 @@ fn find(
 pub fn with_model(model: &ModelConfig, name: &str) -> crate::Result<ModelConfig> {
     let overlay = find("model", MODELS, name)?;
     let invalid = |what: String| ConfigError::Invalid { place: Some(overlay.place()), what };
-    let mut table = Table::try_from(model).map_err(|e| invalid(e.to_string()))?;
-    let document: Table =
-        overlay.text.parse().map_err(|e: toml::de::Error| invalid(e.to_string()))?;
-    let settings = document.get("model").and_then(Value::as_table).cloned();
-    table.extend(settings.unwrap_or_default());
+    let table = |text: &str| text.parse::<Table>().map_err(|e| invalid(e.to_string()));
+    let (mut document, empty) = (table(overlay.text)?, Table::new());
+    let settings = document.get_mut("model").and_then(Value::as_table_mut);
+    let mut settings = settings.map(std::mem::take).unwrap_or_default();
+    let chosen = settings.remove("mixer");
+    let chosen = chosen.as_ref().and_then(Value::as_table).unwrap_or(&empty);
+    let kind = chosen.get("kind").and_then(Value::as_str).unwrap_or(model.mixer.kind());
+    let plain = |e: toml::ser::Error| invalid(e.to_string());
+    let mut mixer = mixer_table(&Table::try_from(&model.mixer).map_err(plain)?, kind)
+        .ok_or_else(|| invalid(format!("there is no mixer {kind}")))?;
+    mixer.extend(chosen.clone());
+    let mut all = Table::try_from(model).map_err(plain)?;
+    all.extend(settings);
+    all.insert("mixer".to_owned(), mixer.into());
     let model =
-        ModelConfig::deserialize(value::deserializer(&table)).map_err(|e| invalid(e.reason))?;
-    model.validate()?;
+        ModelConfig::deserialize(value::deserializer(&all)).map_err(|e| invalid(e.reason))?;
+    model.validate(1)?;
     Ok(model)
 }

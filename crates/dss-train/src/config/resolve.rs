@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 
 use dss_data::TaskConfig;
-use dss_nn::ModelConfig;
+use dss_format::flat::{self, FlatPlace};
+use dss_nn::{MixerConfig, ModelConfig};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use toml::de::{DeTable, DeValue};
@@ -15,7 +16,7 @@ use toml::{Spanned, Table, Value};
 use super::error::{ConfigError, nearest};
 use super::place::{Place, Places};
 use super::presets::BuiltIn;
-use super::section::{Key, Section};
+use super::section::{Key, MIXER_KIND, Section, TASK_NAME};
 use super::value::{self, WrongValue};
 use super::{Config, Setting, TrainConfig};
 
@@ -67,7 +68,7 @@ impl Document<'_> {
 pub(super) struct Layers {
     task: TaskConfig,
     /// Every section with all its keys.
-    tables: [Table; 3],
+    tables: [Table; 4],
     places: Places,
 }
 
@@ -119,10 +120,36 @@ impl Layers {
                 let reason = format!("`{name}` is a section: write [{name}] and its keys below");
                 return Err(ConfigError::Syntax { place: place.to_string(), reason });
             };
+            let mut settings = Vec::new();
             for (key, value) in entries {
                 let place = document.place(key.span().start);
-                let value = plain(value, &place)?;
-                self.set(section, key.get_ref(), value, place)?;
+                match (section, key.get_ref().as_ref(), value.get_ref()) {
+                    (Section::Model, "mixer", DeValue::Table(_)) => {
+                        let DeValue::Table(entries) = value.into_inner() else { continue };
+                        for (key, value) in entries {
+                            let place = document.place(key.span().start);
+                            let value = plain(value, &place)?;
+                            settings.push((Section::Mixer, key.into_inner(), value, place));
+                        }
+                    }
+                    _ => {
+                        let value = plain(value, &place)?;
+                        settings.push((section, key.into_inner(), value, place));
+                    }
+                }
+            }
+            // The kind of mixer first: the other keys depend on it.
+            settings.sort_by_key(|(section, key, ..)| {
+                !matches!(
+                    (section, key.as_ref()),
+                    (Section::Mixer, "kind") | (Section::Model, "mixer")
+                )
+            });
+            for (section, key, value, place) in settings {
+                if self.is_unused(section, &key, &value) {
+                    continue;
+                }
+                self.set(section, &key, value, place)?;
             }
         }
         Ok(())
@@ -166,12 +193,18 @@ impl Layers {
 
     /// The sections as types.
     pub fn finish(&self) -> Result<Config> {
-        let [task, model, train] = &self.tables;
+        let [task, model, mixer, train] = &self.tables;
+        let mut mixer = mixer.clone();
+        mixer.remove(MIXER_KIND.name);
         let wrong = |section: Section| move |error: WrongValue| self.wrong(section, error);
         let config = Config {
             task: self.task.with_table(value::deserializer(task)).map_err(wrong(Section::Task))?,
-            model: ModelConfig::deserialize(value::deserializer(model))
-                .map_err(wrong(Section::Model))?,
+            model: ModelConfig {
+                mixer: MixerConfig::from_table(self.mixer(), value::deserializer(&mixer))
+                    .map_err(wrong(Section::Mixer))?,
+                ..ModelConfig::deserialize(value::deserializer(model))
+                    .map_err(wrong(Section::Model))?
+            },
             train: TrainConfig::deserialize(value::deserializer(train))
                 .map_err(wrong(Section::Train))?,
         };
@@ -181,13 +214,13 @@ impl Layers {
 
     /// A dotted key, or a bare one that only one section has.
     fn find<'a>(&self, dotted: &'a str, place: &Place) -> Result<(Section, &'a str)> {
-        if let Some((section, name)) = dotted.split_once('.') {
+        if let Some((section, name)) = dotted.rsplit_once('.') {
             return match Section::named(section) {
                 Some(section) => Ok((section, name)),
                 None => Err(self.unknown_key(place, dotted)),
             };
         }
-        let known = |section: &Section| section.key(self.task.name(), dotted).is_some();
+        let known = |section: &Section| self.key(*section, dotted).is_some();
         let mut homes = Section::ALL.into_iter().filter(known);
         match (homes.next(), homes.next()) {
             (Some(section), None) => Ok((section, dotted)),
@@ -196,19 +229,71 @@ impl Layers {
                 key: dotted.to_owned(),
                 candidates: format!("`{first}.{dotted}` or `{second}.{dotted}`"),
             }),
+            _ if dotted == "mixer" => Ok((MIXER_KIND.section, MIXER_KIND.name)),
+            _ if flat::place(dotted, self.mixer(), None).is_some() => Ok((Section::Model, dotted)),
             _ => Err(self.unknown_key(place, dotted)),
         }
     }
 
+    /// The kind of the mixer.
+    fn mixer(&self) -> &str {
+        let kind = self.value(MIXER_KIND.section, MIXER_KIND.name).and_then(Value::as_str);
+        kind.unwrap_or_default()
+    }
+
+    /// One of the keys of a section; a mixer's settings may also be written in `[model]`.
+    fn key(&self, section: Section, name: &str) -> Option<Key> {
+        section.key(self.task.name(), self.mixer(), name).or_else(|| match (section, name) {
+            (Section::Model, "mixer") => Some(MIXER_KIND),
+            (Section::Model, _) => match flat::place(name, self.mixer(), None)? {
+                FlatPlace::Mixer(inner) => self.key(Section::Mixer, inner),
+                FlatPlace::OtherMixer(_) | FlatPlace::Unused => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// Whether a key of a document is a setting of another mixer that the document has not chosen: files of version 0.1
+    /// have all of them.
+    fn is_unused(&self, section: Section, name: &str, value: &Value) -> bool {
+        let flat = flat::place(name, self.mixer(), value.as_str());
+        section == Section::Model && flat == Some(FlatPlace::Unused)
+    }
+
     fn set(&mut self, section: Section, name: &str, value: Value, place: Place) -> Result<()> {
-        let Some(key) = section.key(self.task.name(), name) else {
-            return Err(self.unknown_key(&place, &format!("{section}.{name}")));
+        let Some(key) = self.key(section, name) else {
+            return Err(match flat::place(name, self.mixer(), None) {
+                Some(FlatPlace::OtherMixer(other)) if section == Section::Model => {
+                    let what = format!(
+                        "{name} is a setting of mixer = \"{other}\", but the mixer is {}",
+                        self.mixer()
+                    );
+                    ConfigError::Invalid { place: Some(place.to_string()), what }
+                }
+                _ => self.unknown_key(&place, &format!("{section}.{name}")),
+            });
         };
         if key == TASK_NAME {
             return self.same_task(&value, &place);
         }
-        self.tables[section as usize].insert(name.to_owned(), value);
+        if key == MIXER_KIND {
+            self.change_mixer(&value, &place)?;
+        }
+        self.tables[key.section as usize].insert(key.name.to_owned(), value);
         self.places.insert(key, place);
+        Ok(())
+    }
+
+    fn change_mixer(&mut self, kind: &Value, place: &Place) -> Result<()> {
+        let table = &mut self.tables[Section::Mixer as usize];
+        *table = kind.as_str().and_then(|kind| mixer_table(table, kind)).ok_or_else(|| {
+            ConfigError::Value {
+                place: place.to_string(),
+                key: MIXER_KIND.to_string(),
+                value: kind.to_string(),
+                reason: format!("expected one of {}", MixerConfig::KINDS.join(", ")),
+            }
+        })?;
         Ok(())
     }
 
@@ -225,7 +310,7 @@ impl Layers {
 
     /// A value of the wrong type, with the place where it was set.
     fn wrong(&self, section: Section, WrongValue { key, reason }: WrongValue) -> ConfigError {
-        let key = key.and_then(|name| section.key(self.task.name(), &name));
+        let key = key.and_then(|name| self.key(section, &name));
         let Some((key, place)) = key.and_then(|key| Some((key, self.places.get(&key)?))) else {
             return ConfigError::Invalid { place: None, what: format!("[{section}] {reason}") };
         };
@@ -248,9 +333,10 @@ impl Layers {
 
     fn unknown_key(&self, place: &Place, dotted: &str) -> ConfigError {
         let task = self.task.name();
-        let (section, name) = dotted.split_once('.').unwrap_or(("", dotted));
+        let (section, name) = dotted.rsplit_once('.').unwrap_or(("", dotted));
         let among = |section: Section| {
-            let (score, key) = nearest(name, section.key_docs(task).into_iter().map(|doc| doc.0))?;
+            let keys = section.key_docs(task, self.mixer()).into_iter().map(|doc| doc.0);
+            let (score, key) = nearest(name, keys)?;
             Some((score, format!("{section}.{key}")))
         };
         // Its own section first, if there is one and the key resembles one of its keys well.
@@ -267,7 +353,22 @@ impl Layers {
     }
 }
 
-const TASK_NAME: Key = Key { section: Section::Task, name: "name" };
+/// The settings of a mixer of this kind; what `old` has chosen stays where the new one has it too. `None`: there is no
+/// such mixer.
+pub(super) fn mixer_table(old: &Table, kind: &str) -> Option<Table> {
+    let defaults = |kind: &str| Table::try_from(MixerConfig::default_for(kind)?).ok();
+    let old_kind = old.get(MIXER_KIND.name).and_then(Value::as_str).unwrap_or_default();
+    if old_kind == kind {
+        return Some(old.clone());
+    }
+    let (mut new, before) = (defaults(kind)?, defaults(old_kind).unwrap_or_default());
+    for (key, value) in old.iter().filter(|(key, value)| before.get(*key) != Some(value)) {
+        if new.contains_key(key) {
+            new.insert(key.clone(), value.clone());
+        }
+    }
+    Some(new)
+}
 
 /// The value of `name` under `[task]`.
 fn task_name<'t, 'a>(root: &'t DeTable<'a>) -> Option<&'t Spanned<DeValue<'a>>> {

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use dss_data::TaskConfig;
-use dss_data::config::{KeyDoc, key_docs};
-use dss_nn::ModelConfig;
+use dss_data::config::{KeyDoc, help_line, key_docs};
+use dss_nn::{MixerConfig, ModelConfig};
 
 use super::TrainConfig;
 
@@ -15,19 +15,22 @@ pub enum Section {
     Task,
     /// `[model]`
     Model,
+    /// `[model.mixer]`
+    Mixer,
     /// `[train]`
     Train,
 }
 
 impl Section {
     /// All sections, in the order in which they are written.
-    pub const ALL: [Self; 3] = [Self::Task, Self::Model, Self::Train];
+    pub const ALL: [Self; 4] = [Self::Task, Self::Model, Self::Mixer, Self::Train];
 
     /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Task => "task",
             Self::Model => "model",
+            Self::Mixer => "model.mixer",
             Self::Train => "train",
         }
     }
@@ -37,18 +40,27 @@ impl Section {
         match self {
             Self::Task => "The data: which task, and how its examples are made.",
             Self::Model => "The network.",
+            Self::Mixer => "What mixes along the sequence.",
             Self::Train => "The training.",
         }
     }
 
-    /// Its keys with their help lines, in the order in which they are written; those of `[task]` depend on the task.
-    pub fn key_docs(self, task: &str) -> Vec<KeyDoc> {
+    /// Its keys with their help lines, in the order in which they are written; those of `[task]` depend on the task,
+    /// those of `[model.mixer]` on the mixer.
+    pub fn key_docs(self, task: &str, mixer: &str) -> Vec<KeyDoc> {
         match self {
             Self::Task => {
                 let own = TaskConfig::key_docs(task).unwrap_or_default();
                 std::iter::once(("name", "Which task".to_owned())).chain(own).collect()
             }
-            Self::Model => key_docs::<ModelConfig>(),
+            Self::Model => {
+                key_docs::<ModelConfig>().into_iter().filter(|doc| doc.0 != "mixer").collect()
+            }
+            Self::Mixer => {
+                let own = MixerConfig::field_docs(mixer).map(|(key, doc)| (key, help_line(doc)));
+                let kinds = format!("Which mixer: {}", MixerConfig::KINDS.join(", "));
+                std::iter::once((MIXER_KIND.name, kinds)).chain(own).collect()
+            }
             Self::Train => key_docs::<TrainConfig>(),
         }
     }
@@ -59,8 +71,9 @@ impl Section {
     }
 
     /// One of its keys.
-    pub(super) fn key(self, task: &str, name: &str) -> Option<Key> {
-        let name = self.key_docs(task).into_iter().map(|doc| doc.0).find(|key| *key == name)?;
+    pub(super) fn key(self, task: &str, mixer: &str, name: &str) -> Option<Key> {
+        let name =
+            self.key_docs(task, mixer).into_iter().map(|doc| doc.0).find(|key| *key == name)?;
         Some(Key { section: self, name })
     }
 }
@@ -84,6 +97,12 @@ impl fmt::Display for Key {
     }
 }
 
+/// Which task it is: not a setting that could be changed.
+pub(super) const TASK_NAME: Key = Key { section: Section::Task, name: "name" };
+
+/// Which mixer it is: decides what the other keys of its section are.
+pub(super) const MIXER_KIND: Key = Key { section: Section::Mixer, name: "kind" };
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -94,11 +113,10 @@ mod tests {
     fn every_key_of_a_section_is_a_field_with_one_line() {
         for task in TaskConfig::NAMES {
             let config = crate::Config::resolve(task, None, &[], &[]).unwrap();
-            let values = serde_json::to_value(&config).unwrap();
-            for section in Section::ALL {
-                let docs = section.key_docs(task);
-                let fields = values[section.name()].as_object().unwrap().keys();
-                let fields: BTreeSet<&str> = fields.map(String::as_str).collect();
+            let tables = config.tables().unwrap();
+            for (section, table) in Section::ALL.into_iter().zip(tables) {
+                let docs = section.key_docs(task, config.model.mixer.kind());
+                let fields: BTreeSet<&str> = table.keys().map(String::as_str).collect();
                 assert_eq!(fields, docs.iter().map(|doc| doc.0).collect(), "{task} [{section}]");
                 for (key, doc) in docs {
                     assert!(!doc.is_empty() && !doc.contains('\n'), "{section}.{key}: {doc}");

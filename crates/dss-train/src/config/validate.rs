@@ -36,7 +36,7 @@ fn rules(t: &TrainConfig) -> Vec<Rule> {
 
 /// Every number is in its range; `places` says where a key was set.
 pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigError> {
-    let place = |section, key: &str| match blamed(places, section, &[key]) {
+    let place = |section: Section, key: &str| match blamed(places, &[&format!("{section}.{key}")]) {
         Some(place) => place.to_string(),
         None => "default".to_owned(),
     };
@@ -58,8 +58,9 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
             what: format!("train.carry: {what}"),
         })?;
     }
-    config.model.validate().map_err(|error| {
-        let place = blamed(places, Section::Model, error.keys()).map(Place::to_string);
+    // The length is known when the data are: it is checked again then.
+    config.model.validate(1).map_err(|error| {
+        let place = blamed(places, error.keys()).map(Place::to_string);
         ConfigError::Invalid { place, what: format!("[model] {error}") }
     })
 }
