@@ -1,0 +1,13 @@
+//! Training runs: what they learn, and that they survive anything.
+#![allow(missing_docs)]
+
+mod accumulation;
+mod bad_runs;
+mod common;
+mod golden_adamw;
+mod language;
+mod learns;
+mod optimiser;
+mod repro;
+mod resume;
+mod threads;
