@@ -111,3 +111,8 @@ pub use rate::change_rate;
 pub use real::{Real, simd_name};
 pub use recurrence::{Recurrence, State};
 pub use scan::{Scan, ScanState};
+
+/// The example of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

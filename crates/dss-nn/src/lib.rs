@@ -66,6 +66,9 @@
 //! | D | weight of the input itself in a layer's output: `[H]` |
 //! | K | convolution kernels: `[C, H, L]` |
 
+// Under the name that its macros and most programs use.
+extern crate burn_core as burn;
+
 pub mod block;
 pub mod carry;
 pub mod checkpoint;
@@ -110,7 +113,7 @@ pub use norm::{MOMENTUM, Norm};
 pub use ssm::Ssm;
 pub use state::SsmState;
 
-/// The examples of the workspace's README compile and run.
+/// The examples of the README compile and run.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

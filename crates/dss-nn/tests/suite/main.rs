@@ -11,5 +11,6 @@ mod golden_models;
 mod infer;
 mod models;
 mod padding;
+mod readme;
 mod s4_layers;
 mod steps;

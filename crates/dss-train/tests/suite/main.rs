@@ -1,6 +1,8 @@
 //! Training runs: what they learn, and that they survive anything.
 #![allow(missing_docs)]
 
+extern crate burn_core as burn;
+
 mod accumulation;
 mod bad_runs;
 mod common;
