@@ -8,12 +8,12 @@ use crate::common::{Folder, Ran};
 
 /// A model of 2 layers, H = 16, N = 16, trained on ten words.
 fn model() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../dss-infer/tests/data/words.safetensors")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/words.safetensors")
 }
 
 /// Someone says a word, at 16 kHz.
 fn clip() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../dss-infer/tests/data/word.wav")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/word.wav")
 }
 
 fn text(path: &Path) -> &str {

@@ -1,4 +1,4 @@
-//! `dss web`: the page of a folder, over HTTP, for this machine.
+//! `dss web`: the page in the program, or that of a folder, over HTTP, for this machine.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -37,20 +37,27 @@ impl Drop for Server {
 }
 
 #[test]
-fn a_built_page_is_served() {
+fn a_page_is_served_from_an_empty_folder() {
     let folder = Folder::new();
-    std::fs::create_dir_all(folder.path("web/dist")).unwrap();
-    std::fs::write(folder.path("web/dist/index.html"), "<title>page</title>").unwrap();
-    std::fs::write(folder.path("web/dist/dss.wasm"), "code").unwrap();
-    std::fs::write(folder.path("web/secret"), "secret").unwrap();
-    for args in [&[][..], &["--dir", "web/dist"]] {
-        let server = Server::new(&folder, args);
-        let page = server.get("/");
-        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
-        assert!(page.ends_with("\r\n\r\n<title>page</title>"), "{page}");
-        assert!(server.get("/dss.wasm").contains("Content-Type: application/wasm\r\n"));
-        assert!(server.get("/../secret").starts_with("HTTP/1.1 404"));
-    }
+    let server = Server::new(&folder, &[]);
+    let page = server.get("/");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("dss.js"), "{page}");
+    assert!(server.get("/../Cargo.toml").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn the_page_of_a_folder() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path("page")).unwrap();
+    std::fs::write(folder.path("page/index.html"), "<title>page</title>").unwrap();
+    std::fs::write(folder.path("page/dss.wasm"), "code").unwrap();
+    std::fs::write(folder.path("secret"), "secret").unwrap();
+    let server = Server::new(&folder, &["--dir", "page"]);
+    let page = server.get("/");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    assert!(page.ends_with("\r\n\r\n<title>page</title>"), "{page}");
+    assert!(server.get("/dss.wasm").contains("Content-Type: application/wasm\r\n"));
+    assert!(server.get("/../secret").starts_with("HTTP/1.1 404"));
 }
 
 #[test]

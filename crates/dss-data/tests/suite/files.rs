@@ -1,6 +1,7 @@
 //! The task `files`: every accepted form, what prediction makes of it, and every fault with its place.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dss_data::files::{FilesEncoder, Form, Header, InputChoice, Scale, TargetChoice, TokenChoice};
@@ -476,12 +477,22 @@ fn prediction_on_synthetic_tasks() {
     assert!(message.contains("line 1, column 2: expected a token id below 10"), "{message}");
 }
 
+/// `docs/own-data.md`, which a package is without.
+fn guide() -> Option<String> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    if docs.is_dir() {
+        return Some(fs::read_to_string(docs.join("own-data.md")).unwrap());
+    }
+    // Not by eprintln!, which tests show only when they fail.
+    writeln!(std::io::stderr(), "skipped: docs/own-data.md is not part of this package").unwrap();
+    None
+}
+
 /// The first example of `docs/own-data.md`, run as it stands there.
 #[cfg(unix)]
 #[test]
 fn the_example_of_the_guide_makes_a_table_that_loads() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/own-data.md");
-    let guide = fs::read_to_string(guide).unwrap();
+    let Some(guide) = guide() else { return };
     let script = guide.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let folder = Folder::new();
     let made =
@@ -497,8 +508,7 @@ fn the_example_of_the_guide_makes_a_table_that_loads() {
 /// The guide's table of settings names every key.
 #[test]
 fn the_guide_names_every_key() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/own-data.md");
-    let guide = fs::read_to_string(guide).unwrap();
+    let Some(guide) = guide() else { return };
     for (key, _) in TaskConfig::key_docs("files").unwrap() {
         assert!(guide.contains(&format!("`{key}`")), "{key}");
     }

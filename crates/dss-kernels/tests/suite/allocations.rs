@@ -1,8 +1,8 @@
 //! Nothing allocates in the hot calls: a counting allocator around the calling thread.
 
-use crate::counting;
 use crate::common::random::{layer, normal, rng};
 use crate::common::to_f32;
+use crate::counting;
 use dss_kernels::kernel::{Kernel, KernelConfig, Variant};
 use dss_kernels::{Conv, Recurrence, Scan};
 

@@ -1,8 +1,8 @@
 //! Nothing allocates in the hot calls of S4 and S4D: a counting allocator around the calling thread.
 
-use crate::counting::allocations;
 use crate::common::random::rng;
 use crate::common::s4 as s4_layer;
+use crate::counting::allocations;
 use dss_kernels::init::{S4dInit, s4d_lambda};
 use dss_kernels::{s4, s4d};
 

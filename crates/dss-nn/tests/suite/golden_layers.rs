@@ -17,7 +17,7 @@ fn values_and_gradients() {
         "layer_exp_no_scale",
     ] {
         for form in FORMS {
-            check(&Golden::read(name), form);
+            check(&Golden::read(name).unwrap(), form);
         }
     }
 }

@@ -34,7 +34,7 @@ fn pair_model() {
 }
 
 fn check(name: &str) {
-    let golden = Golden::read(name);
+    let golden = Golden::read(name).unwrap();
     for form in FORMS {
         let (config, io) = settings(&golden, form);
         if form == Form::Fused && config.norm == NormKind::LayerScalar {
