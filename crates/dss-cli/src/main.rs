@@ -1,5 +1,8 @@
 //! Train, evaluate and run Diagonal State Space models from the command line.
 
+// Under the name that most programs use.
+extern crate burn_core as burn;
+
 mod allocator;
 mod args;
 mod bench;

@@ -3,7 +3,8 @@
 use divan::{Bencher, black_box};
 use dss_infer::{Input, Model, State};
 
-#[path = "../tests/common/mod.rs"]
+#[allow(dead_code)] // The tests use the rest.
+#[path = "../tests/suite/common/mod.rs"]
 mod common;
 use common::{Spec, noise};
 

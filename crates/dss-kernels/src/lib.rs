@@ -74,7 +74,7 @@
 //! Everything is generic over [`Real`], f32 or f64. What is made of the parameters once per call is made in f64 and
 //! rounded once: phases Im(λ)Δl reach 10⁶ rad, where f32 has no digits left. At L = 16384 and N = 64 the f32 kernel is
 //! within 3.5e-7 of the f64 one (relative to its maximum), against 2.9e-5 for the same formula evaluated in f32
-//! (`tests/accuracy.rs` prints both).
+//! (`tests/suite/accuracy.rs` prints both).
 //!
 //! # Threads, SIMD, wasm
 //!
@@ -111,3 +111,8 @@ pub use rate::change_rate;
 pub use real::{Real, simd_name};
 pub use recurrence::{Recurrence, State};
 pub use scan::{Scan, ScanState};
+
+/// The example of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

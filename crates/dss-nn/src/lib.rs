@@ -67,6 +67,9 @@
 //! | D | weight of the input itself in a layer's output: `[H]` |
 //! | K | convolution kernels: `[C, H, L]` |
 
+// Under the name that its macros and most programs use.
+extern crate burn_core as burn;
+
 pub mod block;
 pub mod carry;
 pub mod checkpoint;
@@ -118,7 +121,7 @@ pub mod config {
     };
 }
 
-/// The examples of the workspace's README compile and run.
+/// The examples of the README compile and run.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -7,6 +7,9 @@
 //!
 //! Letters: B batch, L length, H channels, N states, Λ, Δ, W, D, K as in the paper.
 
+// Under the name that most programs use.
+extern crate burn_core as burn;
+
 pub mod bridge;
 pub mod config;
 pub mod environment;

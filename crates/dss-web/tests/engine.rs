@@ -8,7 +8,7 @@ use dss_infer::{Input, Model};
 use dss_web::{Axis, Engine};
 
 fn file(name: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../web").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../dss-cli/page").join(name);
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 

@@ -1,6 +1,7 @@
 //! `dss data`
 
 mod check;
+#[cfg(feature = "download")]
 mod get;
 mod make;
 
@@ -17,7 +18,11 @@ use crate::output;
 pub fn run(command: DataCommand) -> Result<ExitCode, Failure> {
     match command {
         DataCommand::List(args) => list(args),
+        #[cfg(feature = "download")]
         DataCommand::Get(args) => get::run(args),
+        #[cfg(not(feature = "download"))]
+        DataCommand::Get(_) => Err(Failure::usage("this program was built without downloads")
+            .hint("build it with the feature `download`, which is on by default")),
         DataCommand::Make(args) => make::run(args),
         DataCommand::Check(args) => check::run(args),
     }

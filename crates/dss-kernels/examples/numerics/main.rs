@@ -2,7 +2,8 @@
 //!
 //! `numerics [CHECKPOINT]`: with a checkpoint of a DSS-softmax model, its kernels are measured at other lengths too.
 
-#[path = "../../tests/common/mod.rs"]
+#[allow(dead_code)] // The tests use the rest.
+#[path = "../../tests/suite/common/mod.rs"]
 mod common;
 mod gradient;
 mod length;

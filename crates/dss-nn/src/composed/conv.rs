@@ -1,7 +1,7 @@
 //! The convolution y = K * u by Fourier transforms (Eq. 6), zero-padded so that nothing wraps around.
 
-use burn::signal::{irfft, rfft};
 use burn::tensor::{DType, Tensor};
+use burn_signal::{irfft, rfft};
 
 use super::complex::Complex;
 use super::dft::Dft;

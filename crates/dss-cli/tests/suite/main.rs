@@ -1,0 +1,12 @@
+//! The program from the outside.
+#![allow(missing_docs)]
+
+mod common;
+mod data;
+mod inspect;
+mod repro;
+mod server;
+mod streaming;
+mod training;
+mod usage;
+mod web;

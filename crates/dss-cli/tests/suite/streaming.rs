@@ -1,0 +1,214 @@
+//! `dss stream`, `dss generate`, `dss export` and `dss import`, with a small trained model of sound.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::common::{Folder, Ran};
+
+/// A model of 2 layers, H = 16, N = 16, trained on ten words.
+fn model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/words.safetensors")
+}
+
+/// Someone says a word, at 16 kHz.
+fn clip() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/word.wav")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The command with bytes on its standard input.
+fn piped(folder: &Folder, args: &[&str], input: &[u8]) -> Ran {
+    let mut command = folder.command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may end before it has read everything.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_file_standard_input_and_raw_samples_are_the_same() {
+    let folder = Folder::new();
+    let (model, clip) = (model(), clip());
+    let file = folder.run(&["stream", text(&model), text(&clip), "--every", "250ms"]).ok();
+    let lines: Vec<&str> = file.out.lines().collect();
+    assert!((1..=5).contains(&lines.len()), "{}", file.out);
+    assert!(lines[0].starts_with("0.250 s\t"), "{}", lines[0]);
+    assert_eq!(lines[0].split('\t').count(), 3);
+    let bytes = std::fs::read(&clip).unwrap();
+    let wav = piped(&folder, &["stream", text(&model), "--every", "250ms"], &bytes).ok();
+    assert_eq!(wav.out, file.out);
+    let raw = piped(&folder, &["stream", text(&model), "-", "--every", "4000"], &bytes[44..]).ok();
+    assert_eq!(raw.out, file.out);
+}
+
+#[test]
+fn json_lines() {
+    let folder = Folder::new();
+    let ran = folder.run(&["stream", text(&model()), text(&clip()), "--json", "--every", "0.5s"]);
+    let ran = ran.ok();
+    let last: serde_json::Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    let all = last["probabilities"].as_object().unwrap();
+    let sum: f64 = all.values().map(|p| p.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{ran:?}");
+    let label = last["label"].as_str().unwrap();
+    assert_eq!(last["probability"], all[label]);
+    assert_eq!(last["time"], last["position"].as_f64().unwrap() / 16000.0);
+}
+
+#[test]
+fn a_stream_in_two_parts_is_one_stream() {
+    let folder = Folder::new();
+    let model = model();
+    let bytes = std::fs::read(clip()).unwrap();
+    let samples = &bytes[44..];
+    let all = piped(&folder, &["stream", text(&model), "-", "--every", "1000"], samples).ok();
+    let (first, second) = samples.split_at(9000);
+    let args = ["stream", text(&model), "-", "--every", "1000", "--state", "s.state"];
+    let first = piped(&folder, &args, first).ok();
+    let second = piped(&folder, &args, second).ok();
+    // The first part ends between two lines and says so.
+    let mut lines: Vec<&str> = first.out.lines().collect();
+    assert!(lines.pop().unwrap().starts_with("0.281 s"));
+    lines.extend(second.out.lines());
+    assert_eq!(lines, all.out.lines().collect::<Vec<_>>());
+    // Another model's state, or none at all.
+    std::fs::write(folder.path("s.state"), b"nonsense").unwrap();
+    piped(&folder, &args, samples).fails(1, &["s.state", "not a saved state"]);
+}
+
+#[test]
+fn sound_at_half_the_rate_is_read_with_twice_the_step() {
+    let folder = Folder::new();
+    let bytes = std::fs::read(clip()).unwrap();
+    let half: Vec<u8> = bytes[44..].chunks_exact(4).flat_map(|x| [x[0], x[1]]).collect();
+    let model = model();
+    let full = folder.run(&["stream", text(&model), text(&clip()), "--every", "10s"]).ok();
+    let args = ["stream", text(&model), "-", "--rate", "8000", "--every", "10s"];
+    let slow = piped(&folder, &args, &half).ok();
+    assert!(slow.err.contains("8000 samples per second"), "{}", slow.err);
+    let time = |ran: &Ran| ran.out.split('\t').next().unwrap().to_owned();
+    assert_eq!(time(&full), time(&slow));
+    let probability =
+        |ran: &Ran| ran.out.trim().rsplit('\t').next().unwrap().parse::<f64>().unwrap();
+    assert!((probability(&full) - probability(&slow)).abs() < 0.2, "{full:?} {slow:?}");
+    let odd = piped(&folder, &["stream", text(&model), "-", "--rate", "11025"], &half).ok();
+    assert!(odd.err.contains("its step is 1.4512 times as long"), "{}", odd.err);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let folder = Folder::new();
+    let model = model();
+    let stream = |input: &[u8], more: &[&str]| {
+        let args = [&["stream", text(&model), "-"], more].concat();
+        piped(&folder, &args, input)
+    };
+    let bytes = std::fs::read(clip()).unwrap();
+    stream(&bytes[..1000], &[]).fails(1, &["standard input", "cut short"]);
+    stream(b"RIFF", &[]).fails(1, &["cut short in its header"]);
+    stream(b"fLaCnonsense", &[]).fails(1, &["standard input"]);
+    stream(&f32::NAN.to_le_bytes(), &["--format", "f32le"]).fails(1, &["sample 0 is NaN"]);
+    stream(b"", &["--every", "never"]).fails(2, &["100ms"]);
+    stream(b"", &["--format", "text"]).fails(2, &["reads sound"]);
+    stream(b"", &[]).fails(1, &["nothing came in"]);
+    stream(&bytes, &["--format", "flac"]).fails(1, &["no FLAC"]);
+    stream(&bytes, &["--rate", "1"]).fails(2, &["ratio of the rates"]);
+    folder.run(&["stream", "nothing"]).fails(2, &["neither a run directory nor a file"]);
+    folder.run(&["stream", text(&model), "missing.wav"]).fails(1, &["missing.wav"]);
+    std::fs::write(folder.path("broken"), &std::fs::read(&model).unwrap()[..500]).unwrap();
+    folder.run(&["stream", "broken"]).fails(1, &["broken", "not a model"]);
+    folder.run(&["generate", text(&model)]).fails(2, &["reads numbers, not text"]);
+}
+
+/// The reader of the output goes away.
+#[test]
+fn a_broken_pipe_ends_quietly() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["stream", text(&model()), "-", "--every", "1"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let _ = child.stdin.take().unwrap().write_all(&[0; 20000]);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.err, "");
+}
+
+/// Ctrl-C saves the state of a stream that is silent at the time.
+#[cfg(unix)]
+#[test]
+fn an_interruption_saves_the_state() {
+    let folder = Folder::new();
+    let model = model();
+    let args = ["stream", text(&model), "-", "--every", "100", "--state", "s.state"];
+    let mut command = folder.command(&args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&[1; 2000]).unwrap();
+    // It has taken these once it has said something about the last of them.
+    let mut said = String::new();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+    while !said.contains("0.062 s") {
+        assert!(std::io::BufRead::read_line(&mut lines, &mut said).unwrap() > 0, "{said}");
+    }
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(input);
+    let more = piped(&folder, &args, &[1; 200]).ok();
+    assert!(more.out.starts_with("0.069 s"), "{}", more.out);
+}
+
+#[test]
+fn export_and_import() {
+    let folder = Folder::new();
+    let model = model();
+    folder.run(&["export", text(&model), "--to", "full.safetensors"]).ok();
+    let slim = folder.run(&["export", text(&model), "--to", "slim.safetensors", "--f16"]).ok();
+    assert!(slim.out.contains("weights changed by at most"), "{}", slim.out);
+    folder.run(&["import", "slim.safetensors", "--to", "back.safetensors"]).ok();
+    let answer =
+        |model: &str| folder.run(&["stream", model, text(&clip()), "--every", "10s"]).ok().out;
+    assert_eq!(answer("full.safetensors"), answer(text(&model)));
+    assert_eq!(answer("slim.safetensors"), answer("back.safetensors"));
+    let same = folder.run(&["export", "full.safetensors", "--to", "full.safetensors"]);
+    same.fails(2, &["is the file that is read"]);
+    folder.run(&["export", text(&clip()), "--to", "x"]).fails(1, &["word.wav", "not a model"]);
+}
+
+/// A language model of a few steps writes the same text for the same seed.
+#[test]
+fn generation() {
+    let folder = Folder::new();
+    std::fs::write(
+        folder.path("text.txt"),
+        "the quick brown fox jumps over the lazy dog. ".repeat(60),
+    )
+    .unwrap();
+    let settings = ["layers=1", "h=8", "n=4", "len=64", "epochs=1", "batch=2"];
+    let settings = settings.iter().flat_map(|s| ["--set", s]).collect::<Vec<_>>();
+    let train = ["train", "lm", "--data", "text.txt", "--out", "run", "--quiet"];
+    folder.run(&[&train[..], &settings].concat()).ok();
+    let text = |more: &[&str]| {
+        let args = ["generate", "run", "--prompt", "the ", "--length", "50"];
+        folder.run(&[&args[..], more].concat()).ok()
+    };
+    let first = text(&["--seed", "3"]);
+    assert_eq!(first.out.chars().count(), 4 + 50 + 1);
+    assert!(first.out.starts_with("the ") && first.err.contains("tokens/s"), "{first:?}");
+    assert_eq!(first.out, text(&["--seed", "3"]).out);
+    assert_ne!(first.out, text(&["--seed", "4"]).out);
+    assert_eq!(text(&["--temperature", "0"]).out, text(&["--top-k", "1", "--seed", "9"]).out);
+    let wrong = |more: &[&str]| folder.run(&[&["generate", "run"], more].concat());
+    wrong(&["--prompt", "ÄÖ"]).fails(2, &["prompt", "not trained on"]);
+    wrong(&["--prompt", "the", "--temperature", "-1"]).fails(2, &["temperature"]);
+    wrong(&["--prompt", ""]).fails(2, &["at least one token"]);
+    // The stream of a text says which character comes next.
+    let ran = piped(&folder, &["stream", "run", "-", "--every", "4"], b"the quick").ok();
+    assert_eq!(ran.out.lines().count(), 3, "{}", ran.out);
+}

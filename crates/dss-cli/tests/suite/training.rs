@@ -1,0 +1,307 @@
+//! Short trainings from end to end.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use crate::common::{Folder, Ran};
+use serde_json::Value;
+
+/// A task that is over in seconds.
+const SMALL: [&str; 18] = [
+    "--set",
+    "task.train=200",
+    "--set",
+    "task.val=40",
+    "--set",
+    "task.test=40",
+    "--set",
+    "length=64",
+    "--set",
+    "layers=1",
+    "--set",
+    "h=8",
+    "--set",
+    "n=4",
+    "--set",
+    "batch=20",
+    "--set",
+    "epochs=3",
+];
+
+fn adding<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["train", "adding"], &SMALL[..], more].concat()
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+fn events<'a>(all: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    all.iter().filter(|e| e["event"] == kind).collect()
+}
+
+#[test]
+fn train_evaluate_predict() {
+    let folder = Folder::new();
+    let ran = folder.run(&adding(&["--threads", "1"])).ok();
+    for part in
+        ["test mse", "best validation", "time", "runs/adding-laptop-0/report.html", "dss eval"]
+    {
+        assert!(ran.out.contains(part), "no {part} in {ran:#?}");
+    }
+    assert!(ran.err.contains("200 / 40 / 40 examples") && ran.err.contains("val loss"), "{ran:#?}");
+    let run = folder.path("runs/adding-laptop-0");
+    for file in
+        ["config.toml", "metrics.jsonl", "best.safetensors", "last/state.json", "environment.json"]
+    {
+        assert!(run.join(file).is_file(), "{file}");
+    }
+    let report = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(report.contains("Test mean squared error") && report.contains("layers.0.mixer.w"));
+
+    // The same number as at the end of the training.
+    let scores = objects(&folder.run(&["eval", "runs/adding-laptop-0", "--json"]).ok().out);
+    let metrics = objects(&std::fs::read_to_string(run.join("metrics.jsonl")).unwrap());
+    let test = metrics.iter().find(|r| r["kind"] == "test").unwrap();
+    assert_eq!(scores[0]["mse"], test["mse"]);
+    assert_eq!(scores[0]["examples"], 40);
+    let text = folder.run(&["eval", "runs/adding-laptop-0", "--split", "val"]).ok().out;
+    assert!(text.contains("val mean squared error"), "{text}");
+
+    let steps: String = (0..64).map(|i| format!("0.{i:02},{}\n", u8::from(i % 40 == 3))).collect();
+    std::fs::write(folder.path("new.csv"), steps).unwrap();
+    let predict = ["predict", "runs/adding-laptop-0", "new.csv"];
+    let text = folder.run(&predict).ok().out;
+    assert!(text.starts_with("new.csv\t"), "{text}");
+    let csv = folder.run(&[&predict[..], &["--csv"]].concat()).ok().out;
+    assert!(csv.starts_with("sequence,value1\nnew.csv,"), "{csv}");
+    let json = objects(&folder.run(&[&predict[..], &["--json"]].concat()).ok().out);
+    assert!(json[0]["values"][0].is_f64(), "{json:?}");
+    folder.run(&["predict", "runs/adding-laptop-0", "none.csv"]).fails(1, &["none.csv"]);
+
+    // The name is taken: a second run gets its own, a named directory is refused.
+    let second = folder.run(&adding(&["--set", "max_steps=1", "--quiet"])).ok();
+    assert!(second.out.contains("runs/adding-laptop-0-2/report.html") && second.err.is_empty());
+    let same = folder.run(&adding(&["--out", "runs/adding-laptop-0"]));
+    same.fails(1, &["holds a run already", "--resume"]);
+}
+
+#[test]
+fn classes_have_names() {
+    let folder = Folder::new();
+    let row =
+        |i: u32| format!("{},{}\n", if i.is_multiple_of(2) { "low" } else { "high" }, wave(i));
+    let table: String = (0..60).map(row).collect();
+    std::fs::write(folder.path("mine.csv"), table).unwrap();
+    let sets = "path=mine.csv label=1 layers=1 h=8 n=4 epochs=2 batch=10";
+    let mut args = vec!["train", "files", "--out", "mine", "--quiet"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    let ran = folder.run(&args).ok();
+    assert!(ran.out.contains("test accuracy"), "{ran:#?}");
+    let report = std::fs::read_to_string(folder.path("mine/report.html")).unwrap();
+    assert!(report.contains("Confusion matrix") && report.contains(">low</th>"));
+
+    std::fs::write(folder.path("new.csv"), format!("{}\n{}\n", wave(4), wave(5))).unwrap();
+    let found = objects(&folder.run(&["predict", "mine", "new.csv", "--json"]).ok().out);
+    assert_eq!(found.len(), 2);
+    let label = found[0]["label"].as_str().unwrap();
+    assert!(["low", "high"].contains(&label));
+    let p = &found[0]["probabilities"];
+    let sum = p["low"].as_f64().unwrap() + p["high"].as_f64().unwrap();
+    assert!((sum - 1.0).abs() < 1e-6, "{p}");
+    assert_eq!(found[0]["probability"], p[label]);
+
+    // Files of the same name are told apart.
+    std::fs::create_dir(folder.path("more")).unwrap();
+    std::fs::copy(folder.path("new.csv"), folder.path("more/new.csv")).unwrap();
+    let text = folder.run(&["predict", "mine", "new.csv", "more/new.csv"]).ok().out;
+    let places: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(places, ["new.csv:1", "new.csv:2", "more/new.csv:1", "more/new.csv:2"]);
+
+    // The data may be named from anywhere, and may move.
+    let elsewhere = |args: &[&str]| {
+        Ran::of(folder.command(args).current_dir(folder.path("more")).output().unwrap())
+    };
+    let before = elsewhere(&["eval", "../mine", "--json"]).ok().out;
+    std::fs::rename(folder.path("mine.csv"), folder.path("more/mine.csv")).unwrap();
+    let moved = ["eval", "mine", "--json"];
+    folder.run(&moved).fails(2, &["mine.csv", "no such file", "--set task.path="]);
+    let after = folder.run(&[&moved[..], &["--set", "path=more/mine.csv"]].concat()).ok();
+    assert!(!after.err.contains("split differently"), "{after:?}");
+    assert_eq!(after.out, before);
+    folder.run(&[&moved[..], &["--set", "h=16"]].concat()).fails(2, &["[task]"]);
+    let resume = "train files --resume --out mine --quiet --set path=more/mine.csv --set epochs=3";
+    folder.run(&resume.split(' ').collect::<Vec<_>>()).ok();
+    folder.run(&moved).ok();
+}
+
+/// A row of numbers, slow for even and fast for odd `i`.
+fn wave(i: u32) -> String {
+    let pitch = if i.is_multiple_of(2) { 0.2 } else { 1.1 };
+    let values = (0..24).map(|t| format!("{:.3}", (pitch * f64::from(t) + f64::from(i)).sin()));
+    values.collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn json_lines_tell_everything() {
+    let folder = Folder::new();
+    let ran = folder.run(&adding(&["--json"])).ok();
+    assert_eq!(ran.err, "", "nothing but JSON, and that on standard output");
+    let all = objects(&ran.out);
+    assert_eq!(all[0]["event"], "start");
+    assert_eq!(all[0]["total_steps"], 30);
+    let steps = events(&all, "step");
+    assert_eq!(steps.len(), 30);
+    assert!(steps.iter().all(|s| s["loss"].is_f64() && s["samples_per_s"].is_f64()));
+    assert_eq!(events(&all, "eval").len(), 4);
+    let end = all.last().unwrap();
+    assert_eq!((&end["event"], &end["stopped"]), (&Value::from("end"), &Value::from("finished")));
+    assert!(end["test"]["mse"].is_f64() && end["seconds"].is_f64());
+}
+
+/// Starts a training that takes a while and waits for some steps of it.
+fn started(folder: &Folder) -> (Child, BufReader<std::process::ChildStdout>) {
+    let args = adding(&["--set", "epochs=60", "--out", "run", "--json"]);
+    let mut child =
+        folder.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"step\":25}") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "it ended early");
+    }
+    (child, lines)
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_and_resumed() {
+    let folder = Folder::new();
+    let (child, mut lines) = started(&folder);
+    let id = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(sent.success());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut lines, &mut rest).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(ran.err.contains("stopping"), "{ran:?}");
+    let all = objects(&rest);
+    let end = all.last().unwrap();
+    assert_eq!(end["stopped"], "interrupted");
+    let done = end["steps"].as_u64().unwrap();
+    let report = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
+    assert!(report.contains("not finished"));
+
+    // It goes on with its own settings only.
+    folder
+        .run(&["train", "adding", "--resume", "--out", "run", "--set", "h=9"])
+        .fails(1, &["model.h"]);
+    folder.run(&["train", "delay", "--resume", "--out", "run"]).fails(2, &["task `adding`"]);
+    let ran = folder.run(&["train", "adding", "--resume", "--out", "run", "--json"]).ok();
+    let all = objects(&ran.out);
+    assert_eq!(all[0]["done_steps"], done);
+    assert_eq!(events(&all, "step").len() as u64, 600 - done);
+    assert_eq!(all.last().unwrap()["stopped"], "finished");
+    let report = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
+    assert!(!report.contains("not finished"));
+}
+
+/// A reader of the events that goes away ends the training in good order.
+#[test]
+fn events_that_nobody_reads() {
+    let folder = Folder::new();
+    let (child, lines) = started(&folder);
+    drop(lines);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(130), ""));
+    assert!(folder.path("run/last/state.json").is_file());
+}
+
+/// A full disk is said, and the state is there to go on with.
+#[cfg(target_os = "linux")]
+#[test]
+fn events_that_cannot_be_written() {
+    let folder = Folder::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = folder.command(&adding(&["--out", "run", "--json"]));
+    let ran = Ran::of(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    ran.fails(1, &["cannot write to standard output", "--resume"]);
+    assert!(folder.path("run/last/state.json").is_file());
+    folder.run(&["train", "adding", "--resume", "--out", "run", "--quiet"]).ok();
+    let mut command = folder.command(&["eval", "run", "--json"]);
+    let ran = Ran::of(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    ran.fails(1, &["cannot write to standard output"]);
+}
+
+/// A loss that runs away is a failure that says what to try, and leaves a report.
+#[test]
+fn a_loss_that_is_no_number() {
+    let folder = Folder::new();
+    let ran = folder.run(&adding(&["--set", "lr=1e30", "--out", "run", "--quiet"]));
+    ran.fails(1, &["NaN", "train.lr", "run/report.html"]);
+    assert!(folder.path("run/report.html").is_file());
+}
+
+#[test]
+fn texts_are_foreseen() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("a.txt"), "to be or not to be, ".repeat(60)).unwrap();
+    folder.run(&["train", "lm"]).fails(1, &["--data FILE", "dss data get lm"]);
+    let sets = "len=32 layers=1 h=16 n=4 epochs=3 batch=8 val=0.1 task.test=0.1";
+    let mut args = vec!["train", "lm", "--data", "a.txt", "--out", "run"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    let ran = folder.run(&args).ok();
+    assert!(ran.out.contains("nats =") && ran.out.contains("bits per token"), "{ran:#?}");
+    assert!(ran.err.contains("bits/token"), "{ran:#?}");
+    let report = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
+    for part in ["Test cross entropy", "nats", "bits per token", "cross entropy in nats"] {
+        assert!(report.contains(part), "{part}");
+    }
+
+    // The file that --data named is remembered.
+    let scores = objects(&folder.run(&["eval", "run", "--json"]).ok().out);
+    let (loss, bits) = (scores[0]["loss"].as_f64().unwrap(), scores[0]["bits"].as_f64().unwrap());
+    assert!((loss / 2f64.ln() - bits).abs() < 1e-9);
+    assert!(folder.run(&["eval", "run"]).ok().out.contains("test cross entropy"));
+
+    let text = folder.run(&["predict", "run", "a.txt", "--json"]).ok().out;
+    assert_eq!(objects(&text)[0]["tokens"], 1199);
+    assert!(folder.run(&["predict", "run", "a.txt"]).ok().out.contains("nats/token"));
+    std::fs::write(folder.path("b.txt"), "to be or\nWHAT").unwrap();
+    folder.run(&["predict", "run", "b.txt"]).fails(1, &["b.txt, line 1", "does not occur"]);
+}
+
+#[test]
+fn a_table_goes_on() {
+    let folder = Folder::new();
+    let mut table = "day,sea,hill\n".to_owned();
+    for t in 0..300 {
+        table += &format!("d{t},{:.3},{:.3}\n", (f64::from(t) * 0.5).sin(), f64::from(t) * 0.1);
+    }
+    std::fs::write(folder.path("t.csv"), &table).unwrap();
+    folder.run(&["train", "forecast"]).fails(1, &["--data FILE", "task.column"]);
+    let sets = "column=sea input=24 horizon=6 season=12 layers=1 h=16 n=8 epochs=2 batch=16";
+    let mut args = vec!["train", "forecast", "--data", "t.csv", "--out", "run", "--quiet"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    let out = folder.run(&args).ok().out;
+    for row in ["this model", "linear least squares", "last value", "value 12 rows before"] {
+        assert!(out.contains(row), "{out}");
+    }
+    let report = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
+    assert!(report.contains("Compared with simple methods") && report.contains("last value"));
+    let text = folder.run(&["eval", "run"]).ok().out;
+    assert!(text.contains("mean absolute error") && text.contains("linear least squares"));
+
+    let csv = folder.run(&["predict", "run", "t.csv"]).ok().out;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (7, "step,sea"));
+    assert!(lines[6].starts_with("6,"), "{csv}");
+    let json = objects(&folder.run(&["predict", "run", "t.csv", "--json"]).ok().out);
+    assert_eq!(json[0]["values"].as_array().unwrap().len(), 6);
+
+    std::fs::write(folder.path("bad.csv"), "sea,x\n1,2\noops,3\n").unwrap();
+    folder.run(&["predict", "run", "bad.csv"]).fails(1, &["line 3, column 1", "oops"]);
+    std::fs::write(folder.path("short.csv"), "sea,x\n1,2\n").unwrap();
+    folder.run(&["predict", "run", "short.csv"]).fails(1, &["1 rows", "last 24"]);
+}

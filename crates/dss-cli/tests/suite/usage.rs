@@ -1,0 +1,187 @@
+//! Help, settings and wrong usage: everything that needs no training.
+
+use std::process::Stdio;
+
+use crate::common::{Folder, Ran};
+
+#[test]
+fn every_command_explains_itself() {
+    let folder = Folder::new();
+    for command in [
+        "train",
+        "eval",
+        "predict",
+        "inspect",
+        "config",
+        "config show",
+        "config list",
+        "data",
+        "data list",
+        "data get",
+        "data make",
+        "data check",
+        "bench",
+        "bench train",
+        "repro",
+        "web",
+        "completions",
+    ] {
+        let mut args: Vec<&str> = command.split(' ').collect();
+        args.push("--help");
+        let ran = folder.run(&args).ok();
+        assert!(ran.out.contains("Usage: dss"), "{ran:?}");
+        if !["config", "data", "bench"].contains(&command) {
+            assert!(ran.out.contains("Examples:"), "{ran:?}");
+        }
+    }
+    let help = folder.run(&["--help"]).ok().out;
+    assert!(help.contains("130 interrupted") && help.contains("completions"), "{help}");
+    assert!(folder.run(&["--version"]).ok().out.starts_with("dss "));
+}
+
+#[test]
+fn a_shown_configuration_is_a_configuration() {
+    let folder = Folder::new();
+    let sets = ["--set", "h=48", "--set", "variant=exp", "--set", "train.seed=7"];
+    // Without the comments: where a value comes from is another place the second time.
+    let values = |toml: &str| -> Vec<String> {
+        toml.lines().map(|line| line.split("  #").next().unwrap_or_default().to_owned()).collect()
+    };
+    for &task in dss_data::TaskConfig::NAMES {
+        let shown = folder.run(&[&["config", "show", task], &sets[..]].concat()).ok().out;
+        assert!(shown.contains("h = 48") && shown.contains("variant = \"exp\""), "{shown}");
+        std::fs::write(folder.path("mine.toml"), &shown).unwrap();
+        let again = folder.run(&["config", "show", task, "--config", "mine.toml"]).ok().out;
+        assert_eq!(values(&again), values(&shown));
+        assert!(shown.contains("[--set]") && again.contains("[mine.toml, line "), "{shown}{again}");
+    }
+}
+
+#[test]
+fn tasks_and_presets_are_listed() {
+    let out = Folder::new().run(&["config", "list"]).ok().out;
+    for part in dss_data::TaskConfig::NAMES.iter().chain(&["paper", "authors", "(default)"]) {
+        assert!(out.contains(part), "no {part} in {out}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_wrong_usage() {
+    let folder = Folder::new();
+    let show = |set: &str| folder.run(&["config", "show", "listops", "--set", set]);
+    show("layer=3").fails(2, &["--set layer=3", "did you mean `model.layers`?", "hint: "]);
+    show("h=0").fails(2, &["--set h=0: [model] h must be at least 1, but is 0"]);
+    show("batch=many").fails(2, &["train.batch", "expected a whole number"]);
+    show("lr=-1").fails(2, &["--set lr=-1", "train.lr", "greater than 0"]);
+    show("seed=1").fails(2, &["`task.seed` or `train.seed`"]);
+    let ran = show("h");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("KEY=VALUE"), "{ran:?}");
+
+    let train = |args: &[&str]| folder.run(&[&["train", "listops"], args].concat());
+    train(&["--preset", "papr"]).fails(2, &["no preset `papr`", "laptop, paper", "config list"]);
+    train(&["--config", "none.toml"]).fails(2, &["cannot read none.toml"]);
+    train(&["--device", "cuda"]).fails(2, &["no device `cuda`", "it has: cpu", "hint: "]);
+    train(&["--device", "gpu9"]).fails(2, &["unknown device `gpu9`", "cpu"]);
+    train(&["--set", "min_length=900"]).fails(2, &["task.max_length", "902"]);
+    train(&["--set", "task.train=9000000000000000000"]).fails(2, &["task.train", "2^32"]);
+    let delay = |set: &str| folder.run(&["train", "delay", "--set", set]);
+    delay("d=9000000000000000000").fails(2, &["task.d", "2^24"]);
+    delay("window=9000000000000000000").fails(2, &["task.window", "2^24"]);
+    delay("length=9000000000000000000").fails(2, &["task.length", "2^24"]);
+    train(&["--resume"]).fails(2, &["no run of task `listops`", "--out DIR"]);
+    assert!(!folder.path("runs").exists(), "nothing is left behind by wrong usage");
+    for args in [&["train", "lstops"][..], &["train"], &["train", "listops", "--threads", "0"]] {
+        let ran = folder.run(args);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+    }
+    let ran = folder.run(&["train", "listops", "--threads", "1025"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("from 1 to 1024"), "{ran:?}");
+}
+
+/// A message names the task, the folder and the number it is about, and suggests nothing far-fetched.
+#[test]
+fn messages_say_what_they_are_about() {
+    let folder = Folder::new();
+    let run = |args: &str| folder.run(&args.split(' ').collect::<Vec<_>>());
+    let keys = "hint: `dss config show listops` lists every key";
+    run("config show listops --set layer=3").fails(2, &["did you mean `model.layers`?", keys]);
+    run("train listops --set h=0").fails(2, &[keys]);
+    run("train listops --set max_args=1").fails(2, &["task.max_args", keys]);
+    run("train listops --set path=x").fails(2, &["`path`; did you mean `task.dir`?"]);
+    let ran = run("train listops --set colour=x");
+    ran.fails(2, &["unknown key `colour`"]);
+    assert!(!ran.err.contains("did you mean"), "{ran:?}");
+
+    for task in ["files", "lm", "forecast", "smnist", "image", "speech", "text", "retrieval"] {
+        let ran = run(&format!("train {task} --data nowhere --quiet"));
+        assert!(ran.err.contains("the data folder nowhere does not exist"), "{ran:?}");
+    }
+
+    std::fs::write(folder.path("one.csv"), "1\n2\n3\n4\n").unwrap();
+    std::fs::write(folder.path("two.csv"), "1,2\n3,4\n5,6\n7,8\n").unwrap();
+    let label =
+        |table: &str| run(&format!("train files --set path={table} --set header=no --set label=5"));
+    label("one.csv").fails(2, &["task.label = 5", "it has 1 column without a name\n"]);
+    label("two.csv")
+        .fails(2, &["it has 2 columns without names; choose one by its number, 1 to 2"]);
+
+    let shown = run("config show files --set scale=standardize").ok().out;
+    assert!(shown.contains("scale = \"standardise\""), "{shown}");
+    let listed = run("config list").ok().out;
+    for line in ["Λ starts at random (§4.1)", "No layer sees further than 128 steps (§4.1)"] {
+        assert!(listed.contains(line), "{listed}");
+    }
+}
+
+/// Sizes that no machine has are refused, not tried.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_larger_than_the_memory() {
+    let folder = Folder::new();
+    for set in ["h=1000000000", "layers=9000000000000000000"] {
+        let ran = folder.run(&["train", "adding", "--quiet", "--set", set]);
+        ran.fails(1, &["MB of memory", "train.batch", "model.h", "model.layers", "length"]);
+    }
+    assert!(!folder.path("runs").exists());
+}
+
+#[test]
+fn a_run_that_is_none() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    for command in [&["eval", "nowhere"][..], &["predict", "nowhere", "x.csv"]] {
+        folder
+            .run(command)
+            .fails(2, &["nowhere is not a run directory", "no such directory", "hint: "]);
+    }
+    folder.run(&["eval", "empty"]).fails(2, &["it has no config.toml"]);
+}
+
+#[test]
+fn data_that_is_not_there() {
+    let folder = Folder::new();
+    let ran = folder.run(&["train", "smnist", "--data", "nowhere", "--quiet"]);
+    ran.fails(1, &["nowhere", "hint: ", "--data"]);
+}
+
+#[test]
+fn completions_name_the_commands() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let out = folder.run(&["completions", shell]).ok().out;
+        assert!(out.contains("predict"), "{shell}");
+    }
+}
+
+/// `dss ... | head` must not end in a panic.
+#[test]
+fn a_reader_may_go_away() {
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = folder.command(&["config", "list"]);
+    let ran = Ran::of(command.stdout(writer).stderr(Stdio::piped()).output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+}

@@ -1,0 +1,515 @@
+//! The task `files`: every accepted form, what prediction makes of it, and every fault with its place.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use dss_data::files::{FilesEncoder, Form, Header, InputChoice, Scale, TargetChoice, TokenChoice};
+use dss_data::{
+    Dataset, Encoder, FilesConfig, Input, InputKind, Target, TargetKind, Task, TaskConfig,
+};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+}
+
+fn config(path: &Path) -> FilesConfig {
+    FilesConfig { path: path.to_str().unwrap().into(), ..FilesConfig::default() }
+}
+
+fn load(config: FilesConfig) -> Task {
+    TaskConfig::Files(config).load(None, &|_| {}).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn error(config: FilesConfig) -> String {
+    TaskConfig::Files(config).load(None, &|_| {}).err().expect("must be refused").to_string()
+}
+
+fn examples(task: &Task) -> Vec<(Input, Target)> {
+    let all = [&task.train, &task.val, &task.test];
+    let of = |data: &dyn Dataset| {
+        (0..data.len())
+            .map(|i| data.example(i).unwrap())
+            .map(|e| (e.input, e.target))
+            .collect::<Vec<_>>()
+    };
+    all.into_iter().flat_map(|data| of(&**data)).collect()
+}
+
+fn sizes(task: &Task) -> [usize; 3] {
+    [task.train.len(), task.val.len(), task.test.len()]
+}
+
+fn classes(task: &Task) -> Vec<String> {
+    match &task.spec.target {
+        TargetKind::Class { labels } => labels.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn values(v: &[f32]) -> Input {
+    Input::Values(v.to_vec())
+}
+
+/// A version 1 `.npy` of f32.
+fn npy(shape: &str, data: &[f32]) -> Vec<u8> {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    data.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
+    bytes
+}
+
+/// 40 rows: class up or down and three numbers that tell the row.
+fn numbers_csv(header: bool) -> String {
+    let mut text = String::from(if header { "label,a,b,c\n" } else { "" });
+    for i in 0..40 {
+        let class = ["up", "down"][i % 2];
+        text.push_str(&format!("{class},{i},0.5,-{i}\n"));
+    }
+    text
+}
+
+#[test]
+fn a_table_of_numbers() {
+    let folder = Folder::new();
+    folder.write("with.csv", numbers_csv(true)).write("without.csv", numbers_csv(false));
+    for file in ["with.csv", "without.csv"] {
+        let task = load(config(&folder.path(file)));
+        assert_eq!((sizes(&task), task.spec.len), ([32, 4, 4], 3), "{file}");
+        assert_eq!(classes(&task), ["down", "up"]);
+        assert_eq!(task.spec.input, InputKind::Values { channels: 1 });
+        let all = examples(&task);
+        assert!(all.contains(&(values(&[3.0, 0.5, -3.0]), Target::Class(0))));
+        assert!(all.contains(&(values(&[4.0, 0.5, -4.0]), Target::Class(1))));
+    }
+}
+
+#[test]
+fn rows_of_a_table_may_be_shorter() {
+    let folder = Folder::new();
+    let rows: String =
+        (0..30).map(|i| format!("{},{i}{}\n", i % 3, ["", ",1", ",1,2", ",,"][i % 4])).collect();
+    let task = load(config(folder.write("x.csv", rows).path("x.csv").as_path()));
+    assert_eq!((task.spec.len, classes(&task)), (3, vec!["0".into(), "1".into(), "2".into()]));
+    let all = examples(&task);
+    for input in [vec![4.0], vec![5.0, 1.0], vec![6.0, 1.0, 2.0], vec![7.0]] {
+        assert!(all.iter().any(|(x, _)| *x == values(&input)), "{input:?}");
+    }
+}
+
+#[test]
+fn columns_by_name_number_and_range() {
+    let folder = Folder::new();
+    let path = folder.write("x.csv", numbers_csv(true)).path("x.csv");
+    for columns in ["c,a", "4,2", " c , 2 "] {
+        let task = load(FilesConfig { columns: columns.into(), ..config(&path) });
+        assert!(examples(&task).iter().any(|(x, _)| *x == values(&[-7.0, 7.0])), "{columns}");
+    }
+    let task = load(FilesConfig { columns: "2-3".into(), label: "1".into(), ..config(&path) });
+    assert!(examples(&task).iter().any(|(x, _)| *x == values(&[7.0, 0.5])));
+    let message = error(FilesConfig { columns: "d".into(), ..config(&path) });
+    assert!(
+        message.contains("task.columns = d") && message.contains("label, a, b, c"),
+        "{message}"
+    );
+    let message = error(FilesConfig { columns: "3-2".into(), ..config(&path) });
+    assert!(message.contains("3-2 ends before it begins"), "{message}");
+    let message = error(FilesConfig { label: "klass".into(), ..config(&path) });
+    assert!(message.contains("task.label = klass"), "{message}");
+}
+
+fn reviews() -> String {
+    let row = |i: usize| {
+        format!("{}\t\"Film {i}, {}\n", ["good", "bad"][i % 2], ["ärgerlich", "fine"][i % 2])
+    };
+    (0..40).map(row).collect()
+}
+
+#[test]
+fn a_table_of_text() {
+    let folder = Folder::new();
+    let path = folder.write("reviews.tsv", reviews()).path("reviews.tsv");
+    let task = load(config(&path));
+    assert_eq!(classes(&task), ["bad", "good"]);
+    let longest = "\"Film 38, ärgerlich".chars().count() + 1;
+    assert_eq!(task.spec.len, longest);
+    let vocabulary = task.vocabulary.clone().unwrap();
+    assert_eq!(task.spec.input, InputKind::Tokens { vocab: vocabulary.len() });
+    let decoded = |input: &Input| match input {
+        Input::Tokens(ids) => {
+            ids.iter().map(|&id| vocabulary[id as usize].clone()).collect::<String>()
+        }
+        Input::Values(_) => panic!(),
+    };
+    let all = examples(&task);
+    assert!(
+        all.iter().any(|(x, y)| decoded(x) == "\"Film 4, ärgerlich<eos>" && *y == Target::Class(1))
+    );
+
+    let bytes = load(FilesConfig { tokens: TokenChoice::Bytes, ..config(&path) });
+    assert_eq!(
+        (bytes.spec.len, bytes.spec.input.clone()),
+        (longest + 1, InputKind::Tokens { vocab: 259 })
+    );
+    assert_eq!(bytes.vocabulary.unwrap()[3 + 65], "0x41");
+
+    let cut = load(FilesConfig { max_length: 5, ..config(&path) });
+    assert_eq!(cut.spec.len, 5);
+    // Only what is left of the training texts makes the vocabulary.
+    assert_eq!(cut.vocabulary.as_ref().unwrap()[3..], ["\"", "F", "i", "l"]);
+    assert!(examples(&cut).iter().all(|(x, _)| *x == Input::Tokens(vec![3, 4, 5, 6, 2])));
+}
+
+#[test]
+fn settings_of_the_other_kind_are_refused() {
+    let folder = Folder::new();
+    folder.write("x.tsv", reviews()).write("x.csv", numbers_csv(true));
+    let text = FilesConfig { scale: Scale::Standardise, ..config(&folder.path("x.tsv")) };
+    assert!(error(text).contains("task.scale = standardise: the data are text"));
+    let numbers = FilesConfig { tokens: TokenChoice::Bytes, ..config(&folder.path("x.csv")) };
+    assert!(error(numbers).contains("task.tokens = bytes: the data are numbers"));
+}
+
+#[test]
+fn the_text_column_is_found_or_asked_for() {
+    let folder = Folder::new();
+    let rows: String = (0..30).map(|i| format!("{i},word {i},{}\n", i % 2)).collect();
+    folder.write("named.csv", format!("id,text,label\n{rows}")).write("plain.csv", rows);
+    let task = load(config(&folder.path("named.csv")));
+    assert!(
+        task.vocabulary.is_some() && task.notes[0].contains("column 3 (\"label\")"),
+        "{:?}",
+        task.notes
+    );
+    let plain = FilesConfig { label: "3".into(), ..config(&folder.path("plain.csv")) };
+    let message = error(plain.clone());
+    assert!(message.contains("line 1, column 2") && message.contains("task.text"), "{message}");
+    assert!(load(FilesConfig { text: "2".into(), ..plain }).vocabulary.is_some());
+}
+
+#[test]
+fn a_header_can_be_forced() {
+    let folder = Folder::new();
+    let path = folder.write("x.csv", numbers_csv(false)).path("x.csv");
+    let all = |header| sizes(&load(FilesConfig { header, ..config(&path) })).iter().sum::<usize>();
+    assert_eq!((all(Header::Auto), all(Header::No), all(Header::Yes)), (40, 40, 39));
+}
+
+#[test]
+fn a_folder_per_class() {
+    for (extension, content) in [
+        (
+            "txt",
+            Box::new(|i: usize| format!("text {i}\n").into_bytes())
+                as Box<dyn Fn(usize) -> Vec<u8>>,
+        ),
+        ("csv", Box::new(|i| format!("x,y\n{i},1\n{i},2\n").into_bytes())),
+        ("npy", Box::new(|i| npy("(2, 2)", &[i as f32, 1.0, i as f32, 2.0]))),
+    ] {
+        let folder = Folder::new();
+        for i in 0..30 {
+            folder.write(&format!("{}/{i}.{extension}", ["cat", "dog"][i % 2]), content(i));
+        }
+        folder.write("cat/.hidden", "x").write("README", "x").write("dog/notes.md", "x");
+        let task = load(config(folder.0.path()));
+        assert_eq!((classes(&task), sizes(&task)), (vec!["cat".into(), "dog".into()], [24, 3, 3]));
+        assert!(task.notes[0].starts_with("1 files are not"), "{:?}", task.notes);
+        if extension == "txt" {
+            assert_eq!(task.spec.len, "text 10".len() + 1);
+        } else {
+            assert_eq!((task.spec.len, &task.spec.input), (2, &InputKind::Values { channels: 2 }));
+            assert!(examples(&task).contains(&(values(&[7.0, 1.0, 7.0, 2.0]), Target::Class(1))));
+        }
+    }
+}
+
+#[test]
+fn given_splits_are_kept() {
+    let folder = Folder::new();
+    for (split, n) in [("train", 20), ("validation", 4), ("test", 6)] {
+        for i in 0..n {
+            folder.write(&format!("{split}/{}/{i}.txt", ["a", "b"][i % 2]), format!("{split} {i}"));
+        }
+    }
+    assert_eq!(sizes(&load(config(folder.0.path()))), [20, 4, 6]);
+    fs::remove_dir_all(folder.path("validation")).unwrap();
+    assert_eq!(sizes(&load(config(folder.0.path()))), [18, 2, 6]);
+    folder.write("test/a/copy.txt", "train 0").write("test/b/copy.txt", "train 1");
+    let notes = load(config(folder.0.path())).notes;
+    assert!(notes[0].contains("also in train"), "{notes:?}");
+
+    let tables = Folder::new();
+    tables.write("train.csv", numbers_csv(true)).write("test.csv", numbers_csv(true));
+    assert_eq!(sizes(&load(config(tables.0.path()))), [36, 4, 40]);
+}
+
+#[test]
+fn a_pair_of_arrays() {
+    let folder = Folder::new();
+    let x: Vec<f32> = (0..120).map(|i| i as f32).collect();
+    let y: Vec<f32> = (0..20).map(|i| (i % 2) as f32).collect();
+    folder.write("x.npy", npy("(20, 3, 2)", &x)).write("y.npy", npy("(20,)", &y));
+    let task = load(config(folder.0.path()));
+    assert_eq!((task.spec.len, &task.spec.input), (3, &InputKind::Values { channels: 2 }));
+    assert_eq!(classes(&task), ["0", "1"]);
+    assert!(
+        examples(&task).contains(&(values(&[6.0, 7.0, 8.0, 9.0, 10.0, 11.0]), Target::Class(1)))
+    );
+
+    let value = FilesConfig { target: TargetChoice::Value, ..config(folder.0.path()) };
+    folder.write("y.npy", npy("(20, 2)", &x[..40]));
+    let task = load(value);
+    assert_eq!(task.spec.target, TargetKind::Values { outputs: 2 });
+    assert!(examples(&task).iter().any(|(x, y)| *x == values(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+        && *y == Target::Values(vec![0.0, 1.0])));
+    assert!(error(config(folder.0.path())).contains("task.target=value"));
+    folder.write("y.npy", npy("(19,)", &y[..19]));
+    assert!(error(config(folder.0.path())).contains("expected 20 labels"));
+}
+
+#[test]
+fn standardise_uses_train_only() {
+    let folder = Folder::new();
+    for i in 0..40 {
+        folder.write(&format!("train/{}/{i}.csv", i % 2), format!("{i},7\n{},7\n", 2 * i));
+        folder.write(&format!("test/{}/{i}.csv", i % 2), "1000,1000\n");
+    }
+    let task = load(FilesConfig { scale: Scale::Standardise, ..config(folder.0.path()) });
+    let train: Vec<f32> = (0..task.train.len())
+        .flat_map(|i| match task.train.example(i).unwrap().input {
+            Input::Values(v) => v,
+            Input::Tokens(_) => panic!(),
+        })
+        .collect();
+    let first: Vec<f64> = train.iter().step_by(2).map(|&v| v.into()).collect();
+    let mean = first.iter().sum::<f64>() / first.len() as f64;
+    let square = first.iter().map(|v| v * v).sum::<f64>() / first.len() as f64;
+    assert!(mean.abs() < 1e-5 && (square - 1.0).abs() < 1e-5, "{mean} {square}");
+    assert!(train.iter().skip(1).step_by(2).all(|&v| v == 0.0));
+
+    let Encoder::Files(FilesEncoder { form: Form::Numbers { scaling: Some(scaling), .. }, .. }) =
+        &task.encoder
+    else {
+        panic!()
+    };
+    assert_eq!((scaling.mean[1], scaling.sd[1]), (7.0, 1.0));
+}
+
+#[test]
+fn a_value_to_predict() {
+    let folder = Folder::new();
+    let rows: String = (0..40).map(|i| format!("{},{i},1\n", i as f32 * 0.25)).collect();
+    let path = folder.write("x.csv", &rows).path("x.csv");
+    let message = error(config(&path));
+    assert!(message.contains("task.target=value"), "{message}");
+    let task = load(FilesConfig { target: TargetChoice::Value, ..config(&path) });
+    assert!(examples(&task).contains(&(values(&[10.0, 1.0]), Target::Values(vec![2.5]))));
+    folder.write("x.csv", format!("{rows}high,1,1\n"));
+    let message = error(FilesConfig { target: TargetChoice::Value, ..config(&path) });
+    assert!(message.contains("x.csv:41") && message.contains("\"high\""), "{message}");
+}
+
+#[test]
+fn splits_follow_content_not_order() {
+    let folder = Folder::new();
+    let text = numbers_csv(false);
+    let mut lines: Vec<&str> = text.lines().collect();
+    let first = load(config(&folder.write("x.csv", lines.join("\n")).path("x.csv")));
+    lines.reverse();
+    let second = load(config(&folder.write("x.csv", lines.join("\n")).path("x.csv")));
+    assert_eq!(examples(&first), examples(&second));
+    assert_ne!(first.split_hash, second.split_hash, "names, here line numbers, enter the hash");
+    let again = load(config(&folder.path("x.csv")));
+    assert_eq!(second.split_hash, again.split_hash);
+    let other = load(FilesConfig { split_seed: 1, ..config(&folder.path("x.csv")) });
+    assert_ne!(second.split_hash, other.split_hash);
+}
+
+#[test]
+fn faults_have_a_place() {
+    let folder = Folder::new();
+    let good = numbers_csv(true);
+    let path = folder.path("x.csv");
+    let numbers = |content: String| {
+        folder.write("x.csv", content);
+        error(FilesConfig { input: InputChoice::Numbers, ..config(&path) })
+    };
+    let cases = [
+        (good.replace("up,4,0.5", "up,4,nan"), "x.csv, line 6, column 3: is NaN"),
+        (good.replace("up,4,0.5", "up,4,1e99"), "x.csv, line 6, column 3: is inf"),
+        (good.replace("up,4,0.5", "up,4,x"), "line 6, column 3: expected a number, found \"x\""),
+        (good.replace("up,4,0.5", "up,4,"), "line 6, column 3: expected a number, found \"\""),
+        (good.replace("up,4,0.5", ",4,0.5"), "line 6, column 1: the label is missing"),
+        (good.replace("up,4,0.5,-4", "up"), "line 6: no numbers"),
+        (good.replace("down", "up"), "only one class (\"up\")"),
+        ("label,a\nup,1\ndown,2\n".into(), "too few sequences (2)"),
+        (String::new(), "the table is empty"),
+        ("label,a\n".into(), "a header but no rows"),
+        ("label\nup\ndown\n".into(), "nothing is left beside the label"),
+    ];
+    for (content, part) in cases {
+        let message = numbers(content);
+        assert!(message.contains(part), "{message}\nshould say {part}");
+    }
+    folder.write("x.csv", b"label,text\nup,\xff\n");
+    assert!(error(config(&path)).contains("x.csv, line 2: not UTF-8"), "{}", error(config(&path)));
+}
+
+#[test]
+fn wrong_paths_and_folders() {
+    let folder = Folder::new();
+    assert!(error(FilesConfig::default()).contains("task.path=FILE"));
+    assert!(error(config(&folder.path("gone.csv"))).contains("no such file or folder"));
+    assert!(error(config(folder.0.path())).contains("one subfolder per class"));
+    folder.write("x.npy", npy("(1,)", &[1.0])).write("notes.doc", "x");
+    assert!(error(config(&folder.path("x.npy"))).contains("x.npy and y.npy"));
+    assert!(error(config(&folder.path("notes.doc"))).contains("task.format"));
+    folder.write("a/1.txt", "x").write("b/2.csv", "1");
+    assert!(error(config(folder.0.path())).contains("kinds txt, csv; set task.format"));
+    let wrong = FilesConfig { val_fraction: 0.0, ..config(folder.0.path()) };
+    assert!(error(wrong).contains("task.val_fraction = 0"));
+    folder.write("a/1.csv", "1,2").write("b/2.csv", "1");
+    let wrong = FilesConfig { input: InputChoice::Numbers, ..config(folder.0.path()) };
+    assert!(error(wrong).contains("2.csv: has 1 channels, but the files before have 2"));
+}
+
+/// Encodes with an encoder that went through JSON, as from a checkpoint.
+fn predict(task: &Task, path: &Path) -> dss_data::Result<Vec<(String, Input)>> {
+    let json = serde_json::to_string(&task.encoder).unwrap();
+    let encoder: Encoder = serde_json::from_str(&json).unwrap();
+    assert_eq!(encoder, task.encoder);
+    encoder.read(path)
+}
+
+#[test]
+fn prediction_on_tables_of_numbers() {
+    let folder = Folder::new();
+    let train = folder.write("train.csv", numbers_csv(true)).path("train.csv");
+    let task =
+        load(FilesConfig { columns: "c,a".into(), scale: Scale::Standardise, ..config(&train) });
+    let (expected, _) = examples(&task).into_iter().next().unwrap();
+    assert_eq!(predict(&task, &train).unwrap().iter().filter(|(_, x)| *x == expected).count(), 1);
+    folder
+        .write("named.csv", "z,a,c\n9,8,-8\n")
+        .write("plain.csv", "-8,8\n")
+        .write("wide.csv", "up,8,0.5,-8\n");
+    folder.write("one.npy", npy("(2,)", &[-8.0, 8.0]));
+    let all = ["named.csv", "plain.csv", "wide.csv", "one.npy"]
+        .map(|file| predict(&task, &folder.path(file)).unwrap().remove(0));
+    assert!(all.iter().all(|(_, x)| *x == all[0].1), "{all:?}");
+    assert_eq!((all[0].0.as_str(), all[3].0.as_str()), ("named.csv:2", "one.npy"));
+    folder.write("long.npy", npy("(3,)", &[1.0, 2.0, 3.0]));
+    let message = predict(&task, &folder.path("long.npy")).unwrap_err().to_string();
+    assert!(message.contains("takes 3 positions") && message.contains("max_length"), "{message}");
+    // A model of all columns: with the label there is one more, and no others.
+    let task = load(config(&train));
+    folder.write("more.csv", "up,8,0.5,-8\n").write("wider.csv", "up,8,0.5,-8,1\n");
+    assert_eq!(predict(&task, &folder.path("more.csv")).unwrap().len(), 1);
+    let message = predict(&task, &folder.path("wider.csv")).unwrap_err().to_string();
+    assert!(message.contains("reads 3 columns"), "{message}");
+}
+
+#[test]
+fn prediction_on_text() {
+    let folder = Folder::new();
+    let task = load(config(&folder.write("reviews.tsv", reviews()).path("reviews.tsv")));
+    folder.write("new.txt", "Film 1, fine\n").write("new.tsv", "Film 1, fine\nFilm é\n");
+    let [document, table] =
+        ["new.txt", "new.tsv"].map(|f| predict(&task, &folder.path(f)).unwrap());
+    assert_eq!((document.len(), table.len()), (1, 2));
+    assert_eq!(document[0].1, table[0].1);
+    let Input::Tokens(ids) = &table[1].1 else { panic!() };
+    assert_eq!(ids[ids.len() - 2..], [1, 2], "unknown, then <eos>");
+}
+
+#[test]
+fn prediction_on_steps_and_stacks() {
+    let folder = Folder::new();
+    for i in 0..30 {
+        folder.write(&format!("{}/{i}.csv", i % 2), format!("x,y\n{i},1\n{i},2\n"));
+    }
+    let task = load(config(folder.0.path()));
+    folder.write("new.csv", "3,1\n3,2\n").write("new.npy", npy("(2, 2)", &[3.0, 1.0, 3.0, 2.0]));
+    folder.write("many.npy", npy("(1, 2, 2)", &[3.0, 1.0, 3.0, 2.0])).write("bad.csv", "1,2,3\n");
+    for file in ["new.csv", "new.npy", "many.npy"] {
+        let read = predict(&task, &folder.path(file)).unwrap();
+        assert_eq!(read[0].1, values(&[3.0, 1.0, 3.0, 2.0]), "{file}");
+    }
+    fs::write(folder.path("bad.npy"), npy("(2,)", &[1.0, 2.0])).unwrap();
+    assert!(
+        predict(&task, &folder.path("bad.npy")).unwrap_err().to_string().contains("has 1 channels")
+    );
+}
+
+#[test]
+fn prediction_on_synthetic_tasks() {
+    let folder = Folder::new();
+    folder
+        .write("x.csv", "0.5,1\n0.25,0\n")
+        .write("t.csv", "2,3,4\n5,1,1\n")
+        .write("bad.csv", "2,99\n");
+    let [adding, delay] = ["adding", "delay"]
+        .map(|name| TaskConfig::default_for(name).unwrap().load(None, &|_| {}).unwrap());
+    assert_eq!(
+        predict(&adding, &folder.path("x.csv")).unwrap()[0].1,
+        values(&[0.5, 1.0, 0.25, 0.0])
+    );
+    let rows = predict(&delay, &folder.path("t.csv")).unwrap();
+    assert_eq!(rows[1], ("t.csv:2".into(), Input::Tokens(vec![5, 1, 1])));
+    let message = predict(&delay, &folder.path("bad.csv")).unwrap_err().to_string();
+    assert!(message.contains("line 1, column 2: expected a token id below 10"), "{message}");
+}
+
+/// `docs/own-data.md`, which a package is without.
+fn guide() -> Option<String> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    if docs.is_dir() {
+        return Some(fs::read_to_string(docs.join("own-data.md")).unwrap());
+    }
+    // Not by eprintln!, which tests show only when they fail.
+    writeln!(std::io::stderr(), "skipped: docs/own-data.md is not part of this package").unwrap();
+    None
+}
+
+/// The first example of `docs/own-data.md`, run as it stands there.
+#[cfg(unix)]
+#[test]
+fn the_example_of_the_guide_makes_a_table_that_loads() {
+    let Some(guide) = guide() else { return };
+    let script = guide.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = Folder::new();
+    let made =
+        std::process::Command::new("sh").args(["-c", script]).current_dir(folder.0.path()).status();
+    assert!(made.unwrap().success());
+    let task = load(config(&folder.path("waves.csv")));
+    assert_eq!((sizes(&task), task.spec.len), ([320, 40, 40], 100));
+    assert_eq!(classes(&task), ["sine", "square"]);
+    // Prediction takes the rows with their label column as they are.
+    assert_eq!(predict(&task, &folder.path("waves.csv")).unwrap().len(), 400);
+}
+
+/// The guide's table of settings names every key.
+#[test]
+fn the_guide_names_every_key() {
+    let Some(guide) = guide() else { return };
+    for (key, _) in TaskConfig::key_docs("files").unwrap() {
+        assert!(guide.contains(&format!("`{key}`")), "{key}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Trained models as streams, generators and files.
+#![allow(missing_docs)]
+
+mod allocations;
+mod allocator;
+mod common;
+mod generation;
+mod hostile_files;
+mod slim_files;
+mod streams;

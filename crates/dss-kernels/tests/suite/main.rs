@@ -1,0 +1,18 @@
+//! The numerics against golden tensors, definitions, differences and each other.
+#![allow(missing_docs)]
+
+mod accuracy;
+mod allocations;
+mod block;
+mod common;
+mod counting;
+mod golden_kernels;
+mod golden_recurrence;
+mod gradients;
+mod laws;
+mod s4;
+mod s4_allocations;
+mod s4_golden;
+mod s4d;
+#[cfg(feature = "rayon")]
+mod threads;

@@ -1,0 +1,16 @@
+//! The modules against golden tensors, the composed form, `dss-infer` and files.
+#![allow(missing_docs)]
+
+mod carry;
+mod checkpoints;
+mod common;
+mod fused_equals_composed;
+mod golden_kernels;
+mod golden_layers;
+mod golden_models;
+mod infer;
+mod models;
+mod padding;
+mod readme;
+mod s4_layers;
+mod steps;

@@ -1,0 +1,14 @@
+//! Training runs: what they learn, and that they survive anything.
+#![allow(missing_docs)]
+
+extern crate burn_core as burn;
+
+mod accumulation;
+mod bad_runs;
+mod common;
+mod golden_adamw;
+mod language;
+mod learns;
+mod optimiser;
+mod resume;
+mod threads;
