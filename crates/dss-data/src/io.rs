@@ -59,7 +59,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
         let line = 1 + e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
-        Error::line(path, line as u64, "not UTF-8 text; convert the file to UTF-8")
+        Error::not_utf8(path, line as u64)
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dss_data::files::{FilesEncoder, Form, Header, InputChoice, Scale, TargetChoice, TokenChoice};
 use dss_data::{
-    Dataset, Encoder, FilesConfig, Input, InputKind, Target, TargetKind, Task, TaskConfig,
+    Dataset, Encoder, FilesConfig, Input, InputKind, ReadFile, Target, TargetKind, Task, TaskConfig,
 };
 
 struct Folder(tempfile::TempDir);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use dss_data::image::{LABELS, grey};
-use dss_data::{Dataset, ImageConfig, Input, Target, TargetKind, Task, TaskConfig};
+use dss_data::{Dataset, ImageConfig, Input, ReadFile, Target, TargetKind, Task, TaskConfig};
 use proptest::prelude::*;
 
 mod common;

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dss_data::listops::{Expressions, evaluate, generate, read_tsv, symbols};
-use dss_data::{Dataset, Encoder, Input, InputKind, ListopsConfig, Target, Task, TaskConfig};
+use dss_data::{
+    Dataset, Encoder, Input, InputKind, ListopsConfig, ReadFile, Target, Task, TaskConfig,
+};
 use proptest::prelude::*;
 
 mod common;

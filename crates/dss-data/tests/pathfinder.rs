@@ -9,7 +9,9 @@ use std::sync::Once;
 
 use dss_data::idx::read_idx;
 use dss_data::pathfinder::{ImageSet, PathImage, write_lra_folder};
-use dss_data::{Dataset, Encoder, Input, PathfinderConfig, Target, TargetKind, Task, TaskConfig};
+use dss_data::{
+    Dataset, Encoder, Input, PathfinderConfig, ReadFile, Target, TargetKind, Task, TaskConfig,
+};
 use proptest::prelude::*;
 use rayon::prelude::*;
 

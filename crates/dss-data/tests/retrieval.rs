@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use dss_data::characters::Level;
 use dss_data::{
-    Dataset, Encoder, Example, Input, InputKind, Padding, RetrievalConfig, Target, TargetKind,
-    Task, TaskConfig, collate,
+    Dataset, Encoder, Example, Input, InputKind, Padding, ReadFile, RetrievalConfig, Target,
+    TargetKind, Task, TaskConfig, collate,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;

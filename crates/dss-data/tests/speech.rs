@@ -7,7 +7,8 @@ use std::sync::Once;
 
 use dss_data::speech::{ALL, SC10, Short, SplitChoice, Words};
 use dss_data::{
-    Dataset, Encoder, Input, InputKind, SpeechConfig, Target, TargetKind, Task, TaskConfig, audio,
+    Dataset, Encoder, Input, InputKind, ReadFile, SpeechConfig, Target, TargetKind, Task,
+    TaskConfig, audio,
 };
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};

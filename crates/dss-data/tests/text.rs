@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use dss_data::characters::Level;
 use dss_data::text::Validation;
 use dss_data::{
-    Dataset, Encoder, Input, InputKind, Target, TargetKind, Task, TaskConfig, TextConfig,
+    Dataset, Encoder, Input, InputKind, ReadFile, Target, TargetKind, Task, TaskConfig, TextConfig,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;

@@ -104,7 +104,7 @@ impl Texts {
         let others = store.len().checked_sub(1).ok_or_else(damaged)?;
         let count = store.bytes(others).len() / DIGEST;
         match count <= others {
-            true => Ok(Self { ids: encoder.ids(), store, encoder, note, count }),
+            true => Ok(Self { ids: Ids::new(&encoder), store, encoder, note, count }),
             false => Err(damaged()),
         }
     }

@@ -13,8 +13,8 @@ pub use self::split::{Lengths, SplitReport, ValueRange};
 use crate::catalogue::{self, Verdict, given, judge};
 use crate::task::Split;
 use crate::units::bytes;
-use crate::vocabulary::{SPECIALS, UNK};
 use crate::{InputKind, Result, TargetKind, Task, TaskConfig};
+use dss_format::encoder::{SPECIALS, UNK};
 
 /// Everything that was found out.
 #[derive(Clone, Debug, Serialize)]

@@ -13,16 +13,19 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use dss_format::encoder::Encoder;
+pub use dss_format::encoder::{Column, FilesEncoder, Form, Scaling};
+
+pub use self::arrays::unlabelled;
 pub use self::config::{FilesConfig, Format, InputChoice, Scale, TargetChoice, TokenChoice};
-pub use self::encoder::{FilesEncoder, Form, Scaling};
 use self::labels::Labels;
 use self::record::{Content, Found, Layout, Record};
 use self::split::Item;
 use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
-pub use crate::table::{Column, Header};
+pub use crate::table::Header;
 use crate::task::Split;
-use crate::{Dataset, Encoder, Error, Example, Result, Target, Task, TaskSpec, io};
+use crate::{Dataset, Error, Example, Result, Target, Task, TaskSpec, io};
 
 impl TaskSource for FilesConfig {
     const KEYS: &'static [KeyDoc] = config::KEYS;
@@ -58,7 +61,7 @@ impl TaskSource for FilesConfig {
         }
         let spec = TaskSpec {
             name: name.to_owned(),
-            input: encoder.input_kind(),
+            input: encoder::input_kind(&encoder),
             target: labels.kind(),
             len: encoder.len,
             pair: false,
@@ -171,7 +174,7 @@ impl FilesConfig {
             let standardise = self.scale == Scale::Standardise;
             Form::Numbers {
                 channels,
-                scaling: standardise.then(|| Scaling::of(numbers, channels)),
+                scaling: standardise.then(|| encoder::scaling(numbers, channels)),
                 rows: matches!(layout, Layout::Rows(_)),
                 stacked: matches!(layout, Layout::Steps { stacked: true, .. }),
             }
@@ -219,7 +222,7 @@ impl Dataset for Part {
 
     fn example(&self, i: usize) -> Result<Example> {
         let (record, target) = &self.records[i];
-        let input = self.encoder.encode(&record.content);
+        let input = encoder::encode(&self.encoder, &record.content);
         let input = input.map_err(|what| Error::content(Path::new(&record.name), what))?;
         Ok(Example { input, second: None, target: target.clone() })
     }

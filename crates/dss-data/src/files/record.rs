@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::table::Column;
+use dss_format::encoder::Column;
 
 /// One sequence of a file.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Sequences in tables: one per row, or one step per row.
 
-use csv::StringRecord;
+use dss_format::encoder::{LABEL_NAMES, TEXT_NAMES, is_number};
 
 use super::record::{Content, Found, Label, Layout, Record};
 use super::{FilesConfig, InputChoice};
-use crate::table::{Table, is_number};
+use crate::table::Table;
 use crate::{Error, Result, io};
 
 /// A table with a label column and either one text column or one column per step.
@@ -19,7 +19,7 @@ pub(super) fn read_rows(config: &FilesConfig, table: &Table) -> Result<Found> {
     let file = io::file_name(&table.path);
     let mut records = Vec::new();
     table.for_each(|line, cells| {
-        let found = cells.get(label).map(str::trim).filter(|cell| !cell.is_empty());
+        let found = cells.get(label).map(|cell| cell.trim()).filter(|cell| !cell.is_empty());
         let found = found.ok_or_else(|| {
             Error::cell(&table.path, line, label + 1, "the label is missing; every row needs one")
         })?;
@@ -48,13 +48,8 @@ pub(super) fn read_rows(config: &FilesConfig, table: &Table) -> Result<Found> {
 }
 
 /// The text of a row.
-pub(super) fn row_text(
-    table: &Table,
-    line: u64,
-    cells: &StringRecord,
-    column: usize,
-) -> Result<String> {
-    let text = cells.get(column).map(str::to_owned);
+pub(super) fn row_text(table: &Table, line: u64, cells: &[&str], column: usize) -> Result<String> {
+    let text = cells.get(column).map(|cell| cell.to_string());
     text.ok_or_else(|| {
         let what = format!("the row has only {} cells; the text is missing", cells.len());
         Error::cell(&table.path, line, column + 1, what)
@@ -65,10 +60,10 @@ pub(super) fn row_text(
 pub(super) fn row_numbers(
     table: &Table,
     line: u64,
-    cells: &StringRecord,
+    cells: &[&str],
     columns: &[usize],
 ) -> Result<Vec<f32>> {
-    let cell = |&column: &usize| cells.get(column).map_or("", str::trim);
+    let cell = |&column: &usize| cells.get(column).map_or("", |cell| cell.trim());
     let used = columns.iter().rposition(|column| !cell(column).is_empty()).map_or(0, |i| i + 1);
     if used == 0 {
         return Err(Error::line(&table.path, line, "no numbers in this row"));
@@ -81,7 +76,7 @@ pub(super) fn steps(table: &Table, columns: &[usize]) -> Result<Vec<f32>> {
     let mut numbers = Vec::new();
     table.for_each(|line, cells| {
         for &column in columns {
-            let cell = cells.get(column).unwrap_or("");
+            let cell = cells.get(column).copied().unwrap_or_default();
             numbers.push(table.number(line, column, cell)?);
         }
         Ok(())
@@ -129,8 +124,7 @@ fn label_column(config: &FilesConfig, table: &Table) -> Result<usize> {
     if !config.label.is_empty() {
         return table.column("label", &config.label);
     }
-    let usual = ["label", "class", "target", "y"];
-    Ok(usual.iter().find_map(|name| table.named(name)).unwrap_or(0))
+    Ok(LABEL_NAMES.iter().find_map(|name| table.named(name)).unwrap_or(0))
 }
 
 /// Whether the sequences are text: as told, or when a cell of the first rows is not a number.
@@ -145,7 +139,7 @@ fn choose_text(config: &FilesConfig, table: &Table, columns: &[usize]) -> bool {
 /// Line, column and text of the first cell that is neither a number nor empty.
 fn not_a_number<'a>(table: &'a Table, columns: &'a [usize]) -> Option<(u64, usize, &'a str)> {
     let cells = table.head.iter().flat_map(|(line, row)| {
-        columns.iter().filter_map(move |&column| Some((*line, column, row.get(column)?)))
+        columns.iter().filter_map(move |&column| Some((*line, column, row.get(column)?.as_str())))
     });
     cells.into_iter().find(|(_, _, cell)| !cell.trim().is_empty() && !is_number(cell))
 }
@@ -157,8 +151,7 @@ fn text_column(config: &FilesConfig, table: &Table, columns: &[usize]) -> Result
     if let [only] = columns {
         return Ok(*only);
     }
-    let usual = ["text", "sentence", "review", "document", "sequence", "content"];
-    usual.iter().find_map(|name| table.named(name)).ok_or_else(|| {
+    TEXT_NAMES.iter().find_map(|name| table.named(name)).ok_or_else(|| {
         let what =
             "which column holds the text? Set task.text, or task.columns to columns of numbers";
         match not_a_number(table, columns) {

@@ -16,8 +16,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use dss_format::encoder::ForecastEncoder;
+
 use self::baselines::Baselines;
-pub use self::encoder::{ForecastEncoder, Window};
+pub use self::encoder::{Window, window};
 use self::series::{Series, find};
 use self::windows::Windows;
 use crate::config::{KeyDoc, TaskSource};

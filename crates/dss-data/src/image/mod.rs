@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use encoder::GreyEncoder;
+pub use dss_format::encoder::GreyEncoder;
 pub use grey::{SIDE, grey};
 use source::Source;
 

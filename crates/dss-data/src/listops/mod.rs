@@ -18,8 +18,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub use dataset::ListopsEncoder;
-use dataset::{Part, vocabulary};
+use dataset::{Part, ids, vocabulary};
+use dss_format::encoder::Encoder;
+pub use dss_format::encoder::ListopsEncoder;
 pub use evaluate::evaluate;
 pub use expressions::Expressions;
 pub use generate::generate;
@@ -27,7 +28,7 @@ pub use tsv::{read_tsv, write_tsv};
 
 use crate::config::{KeyDoc, TaskSource};
 use crate::hash::{SplitHash, hex};
-use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
+use crate::{Dataset, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
 
 /// Which trees are drawn and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -140,7 +141,7 @@ impl TaskSource for ListopsConfig {
             pair: false,
         };
         let encoder = ListopsEncoder { vocabulary, len: spec.len };
-        let ids = encoder.ids();
+        let ids = ids(&encoder);
         let rows = Arc::new(rows);
         let mut start = 0;
         let [train, val, test] = counts.map(|count| -> Arc<dyn Dataset> {

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use collect::{Collected, Facts};
 use dataset::Part;
-pub use dataset::PathfinderEncoder;
+pub use dss_format::encoder::PathfinderEncoder;
 pub use generate::{Generator, PathImage};
 use parameters::{CONTOURS, Parameters, SIZES};
 pub use release::write_lra_folder;

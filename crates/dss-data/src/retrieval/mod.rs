@@ -24,11 +24,11 @@ use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
-use crate::table::quoted;
 use crate::task::Split;
 use crate::{
     Dataset, Encoder, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
 };
+use dss_format::encoder::quoted;
 
 /// Raised when the stored form changes.
 const VERSION: u32 = 1;

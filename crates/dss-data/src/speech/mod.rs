@@ -19,24 +19,20 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use clips::Clips;
-pub use encoder::SpeechEncoder;
-pub use form::Form;
+pub use dss_format::encoder::SpeechEncoder;
+use dss_format::encoder::speech::{RATE, SAMPLES};
+use dss_format::encoder::{Encoder, SoundForm};
 pub use words::{ALL, SC10, Words};
 
 use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
 use crate::store::Store;
 use crate::{
-    Dataset, Encoder, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io,
-    subset,
+    Dataset, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
 };
 
-/// Samples per second of the clips.
-pub const RATE: u32 = 16_000;
 /// Samples per second of the test at another rate.
 pub const HALF_RATE: u32 = 8_000;
-/// Samples of a whole clip.
-pub const SAMPLES: usize = 16_000;
 
 /// Which clips are for training, validation and test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +130,8 @@ impl TaskSource for SpeechConfig {
     }
 
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
-        let form = if name == Form::Mfcc.task() { Form::Mfcc } else { Form::Wave };
+        let form =
+            if name == form::task(SoundForm::Mfcc) { SoundForm::Mfcc } else { SoundForm::Wave };
         self.check(form)?;
         let path = source::find(&self.dir, data_dir)?;
         let clips = Clips::load(&path, self.words, form, self.skip_bad, progress)?;
@@ -151,7 +148,7 @@ impl TaskSource for SpeechConfig {
             }
         }
         let moments = train.iter().map(|&i| &clips.list[i as usize].moments);
-        let (mean, divisor) = form.scaling(moments);
+        let (mean, divisor) = form::scaling(form, moments);
         let encoder = SpeechEncoder { form, rate: self.rate, mean, divisor };
 
         // The label of every word, by its number.
@@ -183,10 +180,10 @@ impl TaskSource for SpeechConfig {
 }
 
 impl SpeechConfig {
-    fn check(&self, form: Form) -> Result<()> {
+    fn check(&self, form: SoundForm) -> Result<()> {
         match (self.rate, form) {
-            (RATE, _) | (HALF_RATE, Form::Wave) => Ok(()),
-            (HALF_RATE, Form::Mfcc) => Err(Error::setting(
+            (RATE, _) | (HALF_RATE, SoundForm::Wave) => Ok(()),
+            (HALF_RATE, SoundForm::Mfcc) => Err(Error::setting(
                 "rate",
                 self.rate,
                 "the features are those of 16000 samples per second",
@@ -266,13 +263,13 @@ impl Dataset for Part {
         let number = self.numbers[i] as usize;
         let bytes = self.store.bytes(number);
         let input = match self.encoder.form {
-            Form::Wave => {
+            SoundForm::Wave => {
                 let (samples, _) = bytes.as_chunks();
-                self.encoder.wave(samples.iter().map(|s| i16::from_le_bytes(*s)))
+                encoder::wave(&self.encoder, samples.iter().map(|s| i16::from_le_bytes(*s)))
             }
-            Form::Mfcc => {
+            SoundForm::Mfcc => {
                 let (features, _) = bytes.as_chunks();
-                self.encoder.features(features.iter().map(|f| f32::from_le_bytes(*f)))
+                encoder::features(&self.encoder, features.iter().map(|f| f32::from_le_bytes(*f)))
             }
         };
         let target = Target::Class(self.words[self.store.label(number) as usize]);
