@@ -55,6 +55,14 @@ impl TaskSource for MnistConfig {
         ("split_seed", "seed of the split of the 60,000 into training and validation"),
     ];
 
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

@@ -2,5 +2,6 @@
 //! what turns input into numbers for it. No framework: training, inference and the browser all read models through
 //! this crate.
 
+pub mod atomic_write;
 pub mod encoder;
 pub mod feed;

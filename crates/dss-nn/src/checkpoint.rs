@@ -5,8 +5,6 @@
 //! models and texts give equal files, bit for bit.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{DType, Device, FloatDType, TensorData};
@@ -171,30 +169,6 @@ fn numbers<T, const SIZE: usize>(bytes: &[u8], read: fn([u8; SIZE]) -> T) -> Vec
 
 /// Writes a file so that at every moment either the old or the new one is there, whole.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let io_error = |source| Error::Io { path: path.into(), source };
-    let name = path.file_name().ok_or_else(|| {
-        Error::invalid("write", format!("{} does not name a file", path.display()))
-    })?;
-    let mut temporary = name.to_os_string();
-    temporary.push(format!(".tmp{}", std::process::id()));
-    let temporary = path.with_file_name(temporary);
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        // The new name must reach the disk too.
-        #[cfg(unix)]
-        if let Some(directory) = path.parent() {
-            let directory =
-                if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-            File::open(directory)?.sync_all()?;
-        }
-        Ok(())
-    };
-    write().map_err(|error| {
-        // Nothing half-written stays behind; that it may fail too changes nothing.
-        let _ = std::fs::remove_file(&temporary);
-        io_error(error)
-    })
+    dss_format::atomic_write::write(path, bytes)
+        .map_err(|source| Error::Io { path: path.into(), source })
 }

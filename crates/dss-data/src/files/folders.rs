@@ -35,7 +35,7 @@ fn part(path: &Path, split: Split) -> Option<PathBuf> {
 
 fn read_one(config: &FilesConfig, path: &Path) -> Result<Found> {
     if path.is_file() {
-        return tables::read_rows(config, &table(config, path)?);
+        return tables::read_rows(config, table(config, path)?);
     }
     match (io::find(path, &["x.npy"]), io::find(path, &["y.npy"])) {
         (Some(x), Some(y)) if matches!(config.format, Format::Auto | Format::Npy) => {
@@ -86,7 +86,7 @@ fn read_classes(config: &FilesConfig, path: &Path) -> Result<Found> {
     files.retain(|(_, file)| io::extension(file) == kind);
     let mut notes = Vec::new();
     if files.len() < all {
-        notes.push(format!("{} files are not .{kind} and were left out", all - files.len()));
+        notes.push(format!("{} files are not .{kind} and were left out", all - files.len()).into());
     }
     let mut layout: Option<Layout> = None;
     let mut records = Vec::new();
@@ -119,7 +119,7 @@ fn read_sequence(config: &FilesConfig, file: &Path, kind: &str) -> Result<(Conte
         _ => {
             let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
             let table = Table::open(file, Separator::of_name(file), config.header, &names)?;
-            let places = tables::selected(config, &table, None)?;
+            let places = tables::selected(config, &table, None, tables::index_column(&table))?;
             let content = Content::Numbers(tables::steps(&table, &places)?);
             let (columns, channels) = (table.columns(&places), places.len());
             Ok((content, Layout::Steps { columns, channels, stacked: false }))

@@ -25,10 +25,14 @@ use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
 pub use crate::table::Header;
 use crate::task::Split;
-use crate::{Dataset, Error, Example, Result, Target, Task, TaskSpec, io};
+use crate::{Dataset, Error, Example, Note, Result, Target, Task, TaskSpec, io};
 
 impl TaskSource for FilesConfig {
     const KEYS: &'static [KeyDoc] = config::KEYS;
+
+    fn place(&self) -> &str {
+        &self.path
+    }
 
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.path, data_dir);
@@ -45,7 +49,7 @@ impl TaskSource for FilesConfig {
         let parts = folders::read(self, &path)?;
         let layout = common_layout(&path, &parts)?;
         let labels = Labels::of(self, &path, parts.iter().flat_map(|(_, found)| &found.records))?;
-        let mut notes: Vec<String> =
+        let mut notes: Vec<Note> =
             parts.iter().flat_map(|(_, found)| found.notes.clone()).collect();
         let splits = self.split(&path, parts, &labels)?;
         notes.extend(repeated(&splits));
@@ -203,10 +207,10 @@ fn common_layout(path: &Path, parts: &[(Option<Split>, Found)]) -> Result<Layout
 }
 
 /// A remark when sequences of val or test also stand in train.
-fn repeated(splits: &[Vec<Item>; 3]) -> Option<String> {
+fn repeated(splits: &[Vec<Item>; 3]) -> Option<Note> {
     let train: HashSet<&[u8; 32]> = splits[0].iter().map(|item| &item.digest).collect();
     let again = splits[1..].iter().flatten().filter(|item| train.contains(&item.digest)).count();
-    (again > 0).then(|| format!("{again} sequences of val and test are also in train"))
+    (again > 0).then(|| format!("{again} sequences of val and test are also in train").into())
 }
 
 /// A split: the records as they were read; they are encoded when asked for.

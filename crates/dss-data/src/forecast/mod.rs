@@ -85,6 +85,14 @@ impl TaskSource for ForecastConfig {
         ),
     ];
 
+    fn place(&self) -> &str {
+        &self.path
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
             self.path = file.to_string_lossy().into_owned();

@@ -74,6 +74,14 @@ impl TaskSource for LmConfig {
         ),
     ];
 
+    fn place(&self) -> &str {
+        &self.path
+    }
+
+    fn length(&self) -> Option<usize> {
+        Some(self.len)
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
             self.path = file.to_string_lossy().into_owned();
@@ -118,7 +126,7 @@ impl TaskSource for LmConfig {
         let tail = if test == 0 { train..n } else { train + val..n };
         let mut notes = Vec::new();
         if test == 0 {
-            notes.push("task.test = 0: the validation text is also the test text".to_owned());
+            notes.push("task.test = 0: the validation text is also the test text".into());
         }
         let vocabulary = encoder.labels();
         Ok(Task {

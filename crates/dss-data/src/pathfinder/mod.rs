@@ -110,6 +110,18 @@ impl TaskSource for PathfinderConfig {
         ("skip_bad", "with dir, leave faulty pictures and rows out and count them"),
     ];
 
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn set_skip_bad(&mut self) {
+        self.skip_bad = true;
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

@@ -17,7 +17,7 @@ use crate::skip::Skips;
 use crate::source::for_each_file;
 use crate::store::{Store, StoreKey, Writer};
 use crate::task::Split;
-use crate::{Error, Result, audio};
+use crate::{Error, Note, Result, audio};
 
 /// Files that are decoded together.
 const TOGETHER: usize = 256;
@@ -43,12 +43,12 @@ pub(super) struct Clips {
     pub store: Arc<Store>,
     pub list: Vec<Clip>,
     /// Which faulty files were skipped.
-    pub note: Option<String>,
+    pub note: Option<Note>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct About {
-    note: Option<String>,
+    note: Option<Note>,
 }
 
 impl Clips {

@@ -28,7 +28,8 @@ use crate::config::{KeyDoc, TaskSource};
 use crate::hash::SplitHash;
 use crate::store::Store;
 use crate::{
-    Dataset, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
+    Dataset, Error, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec, io,
+    subset,
 };
 
 /// Samples per second of the test at another rate.
@@ -125,6 +126,18 @@ impl TaskSource for SpeechConfig {
         ("skip_bad", "leave faulty files out, and count them, instead of stopping"),
     ];
 
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn set_skip_bad(&mut self) {
+        self.skip_bad = true;
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }
@@ -135,7 +148,7 @@ impl TaskSource for SpeechConfig {
         self.check(form)?;
         let path = source::find(&self.dir, data_dir)?;
         let clips = Clips::load(&path, self.words, form, self.skip_bad, progress)?;
-        let mut notes: Vec<String> = clips.note.clone().into_iter().collect();
+        let mut notes: Vec<Note> = clips.note.clone().into_iter().collect();
         let labels = self.labels(&path, &clips, &mut notes)?;
         let [train, val, test] = self.split(&path, &clips, &mut notes)?;
 
@@ -193,7 +206,7 @@ impl SpeechConfig {
     }
 
     /// The words that occur. The ten commands must all be there; of the 35, an older version has 30.
-    fn labels(&self, path: &Path, clips: &Clips, notes: &mut Vec<String>) -> Result<Vec<String>> {
+    fn labels(&self, path: &Path, clips: &Clips, notes: &mut Vec<Note>) -> Result<Vec<String>> {
         let words = self.words.list();
         let mut there = vec![false; words.len()];
         clips.list.iter().for_each(|clip| there[clip.word as usize] = true);
@@ -208,17 +221,20 @@ impl SpeechConfig {
             return Err(Error::content(path, what));
         }
         if !missing.is_empty() {
-            notes.push(format!(
-                "{} of the {} words are there; missing: {}",
-                labels.len(),
-                words.len(),
-                missing.join(", ")
-            ));
+            notes.push(
+                format!(
+                    "{} of the {} words are there; missing: {}",
+                    labels.len(),
+                    words.len(),
+                    missing.join(", ")
+                )
+                .into(),
+            );
         }
         Ok(labels)
     }
 
-    fn split(&self, path: &Path, clips: &Clips, notes: &mut Vec<String>) -> Result<[Vec<u32>; 3]> {
+    fn split(&self, path: &Path, clips: &Clips, notes: &mut Vec<Note>) -> Result<[Vec<u32>; 3]> {
         let list = &clips.list;
         let mut kept: Vec<u32> = (0..list.len() as u32).collect();
         if self.short == Short::Drop {
@@ -227,7 +243,7 @@ impl SpeechConfig {
             if short > 0 {
                 notes.push(format!(
                     "{short} clips of less than {SAMPLES} samples left out; task.short = \"pad\" keeps them"
-                ));
+                ).into());
             }
         }
         let [mut train, mut val, mut test] = match self.split {
