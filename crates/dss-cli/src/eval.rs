@@ -30,7 +30,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
             Split::Train => &task.train,
         };
         let mut found = evaluate_checkpoint(&checkpoint, &task, dataset, batch, &device)?;
-        found.notes.extend(task.notes);
+        found.notes.extend(task.notes.iter().map(|note| note.to_string()));
         Ok(found)
     })??;
     for note in &found.notes {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use dss_data::feed::{Feed, TokenFeed};
+use dss_format::feed::{Feed, TokenFeed};
 use dss_infer::generate::Sampling;
 use dss_infer::{Meta, Model};
 
@@ -17,7 +17,9 @@ pub fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
     let model = Model::load(&path).map_err(|e| named(&path, e))?;
     let mut feed = tokens(model.meta())?;
     let mut prompt = Vec::new();
-    let bad = |what: String| Failure::usage(format!("the prompt cannot be read: {what}"));
+    let bad = |what: dss_format::feed::Fault| {
+        Failure::usage(format!("the prompt cannot be read: {what}"))
+    };
     feed.push(args.prompt.as_bytes(), &mut prompt).map_err(bad)?;
     feed.finish(&mut prompt).map_err(bad)?;
     let GenerateArgs { temperature, top_k, top_p, seed, length, .. } = args;

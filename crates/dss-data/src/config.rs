@@ -38,6 +38,24 @@ pub fn help_line(doc: &str) -> String {
 /// The settings of one kind of task: what each task file implements. The doc comments of its fields are what
 /// `dss config show` prints.
 pub trait TaskSource: Default + DocumentedFields {
+    /// The setting that says where the data are; empty = nowhere in particular.
+    fn place(&self) -> &str {
+        ""
+    }
+
+    /// Examples for training, validation and test that the settings ask for, 0 = all; `None` if they say nothing.
+    fn counts(&self) -> Option<[usize; 3]> {
+        None
+    }
+
+    /// The length L that the settings ask for, 0 = as long as needed; `None` if they say nothing.
+    fn length(&self) -> Option<usize> {
+        None
+    }
+
+    /// Leaves faulty files out, if the task can do that.
+    fn set_skip_bad(&mut self) {}
+
     /// Makes the paths of the data absolute, so that they hold wherever the program is started.
     fn locate(&mut self, _data_dir: Option<&Path>) {}
 
@@ -80,6 +98,28 @@ macro_rules! tasks {
                 let mut task = self.clone();
                 match &mut task { $(Self::$variant(config) => config.locate(data_dir),)* }
                 task
+            }
+
+            /// Where the settings say that the data are.
+            pub fn place(&self) -> Option<&str> {
+                let place = match self { $(Self::$variant(config) => config.place(),)* };
+                Some(place).filter(|place| !place.is_empty())
+            }
+
+            /// Examples for training, validation and test that the settings ask for, 0 = all; `None` if they say
+            /// nothing.
+            pub fn counts(&self) -> Option<[usize; 3]> {
+                match self { $(Self::$variant(config) => config.counts(),)* }
+            }
+
+            /// The length L that the settings ask for, 0 = as long as needed; `None` if they say nothing.
+            pub fn length(&self) -> Option<usize> {
+                match self { $(Self::$variant(config) => config.length(),)* }
+            }
+
+            /// Leaves faulty files out, if the task can do that.
+            pub fn set_skip_bad(&mut self) {
+                match self { $(Self::$variant(config) => config.set_skip_bad(),)* }
             }
 
             /// Every key of a task (but `name`) with its help line.
@@ -168,6 +208,33 @@ mod tests {
         assert!(TaskConfig::key_docs("nothing").is_none());
         assert_eq!(TaskConfig::about("files"), Some("Your own labelled sequences."));
         assert!(TaskConfig::default_for("nothing").is_none());
+    }
+
+    /// The typed settings are those of the keys.
+    #[test]
+    fn accessors_follow_the_keys() {
+        for &name in TaskConfig::NAMES {
+            let mut config = TaskConfig::default_for(name).unwrap();
+            let json = serde_json::to_value(&config).unwrap();
+            let has = |key: &str| json.get(key).is_some();
+            let counts = ["train", "val", "test"].map(|key| json.get(key)?.as_u64());
+            let counts = counts.map(|count| count.map(|n| n as usize));
+            let expected = match counts {
+                [Some(train), Some(val), Some(test)] => Some([train, val, test]),
+                _ => None,
+            };
+            assert_eq!(config.counts(), expected, "{name}");
+            assert_eq!(config.length().is_some(), has("len") || has("length"), "{name}");
+            config.set_skip_bad();
+            let skips = serde_json::to_value(&config).unwrap();
+            assert_eq!(skips.get("skip_bad").is_some_and(|skips| skips == true), has("skip_bad"));
+            for key in ["dir", "path"].into_iter().filter(|key| has(key)) {
+                let mut settings = json.clone();
+                settings[key] = "there".into();
+                let config: TaskConfig = serde_json::from_value(settings).unwrap();
+                assert_eq!(config.place(), Some("there"), "{name}");
+            }
+        }
     }
 
     #[test]

@@ -1,72 +1,22 @@
-//! How a new file becomes model input; stored with the trained model.
+//! New files as model input, with what the training stored of its own.
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use dss_format::encoder::{Encoder, TableShape, quoted};
+use dss_format::feed::{Fault, NumberFeed};
 
-use crate::characters::TextEncoder;
-use crate::files::FilesEncoder;
-use crate::forecast::ForecastEncoder;
-use crate::image::GreyEncoder;
-use crate::listops::ListopsEncoder;
-use crate::lm::LmEncoder;
-use crate::mnist::ImagesEncoder;
-use crate::pathfinder::PathfinderEncoder;
-use crate::speech::SpeechEncoder;
-use crate::table::{Header, Separator, Table, quoted};
+use crate::delimited::Separator;
+use crate::table::{Header, Table, for_each_row};
 use crate::{Error, Input, Result, io, retrieval, text};
 
-/// Turns a user's file into named inputs, with the vocabulary and the scaling of the training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Encoder {
-    /// ListOps expressions, one per line.
-    Listops(ListopsEncoder),
-    /// An idx file of images.
-    Images(ImagesEncoder),
-    /// A PNG picture of paths, or an idx file of them.
-    Pathfinder(PathfinderEncoder),
-    /// Grey images of 32 × 32: idx files, or CIFAR-10's binary files.
-    Grey(GreyEncoder),
-    /// A sound file of a spoken word.
-    Speech(SpeechEncoder),
-    /// A table of token ids, one sequence per row.
-    TokenRows {
-        /// Number of ids.
-        vocab: usize,
-        /// Length L of the model.
-        len: usize,
-    },
-    /// A table of numbers, one step per row; the whole file is one sequence.
-    ValueSteps {
-        /// Numbers per step.
-        channels: usize,
-        /// Length L of the model.
-        len: usize,
-    },
-    /// Text, tables or arrays, as in the user's own training data.
-    Files(FilesEncoder),
-    /// Texts, one per file, line or row.
-    Text(TextEncoder),
-    /// Pairs of texts, one pair per row, or two files.
-    TextPairs(TextEncoder),
-    /// Text for a language model; a file is one sequence.
-    Lm(LmEncoder),
-    /// The last rows of a table.
-    Forecast(ForecastEncoder),
+/// Reads files as an encoder says.
+pub trait ReadFile {
+    /// The sequences of one file, each with a name such as `file.csv:3`; pairs are two, one after the other.
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>>;
 }
 
-impl Encoder {
-    /// Positions per second, where time is what a sequence runs over.
-    pub fn rate(&self) -> Option<f64> {
-        match self {
-            Self::Speech(encoder) => encoder.rate(),
-            _ => None,
-        }
-    }
-
-    /// Reads the sequences of one file, each with a name such as `file.csv:3`; pairs are two, one after the other.
-    pub fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+impl ReadFile for Encoder {
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
@@ -88,14 +38,10 @@ impl Encoder {
     }
 }
 
-fn open(path: &Path) -> Result<Table> {
-    Table::open(path, Separator::of(path), Header::Auto, &[])
-}
-
 fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Input)>> {
     let mut found = Vec::new();
-    open(path)?.for_each(|line, cells| {
-        let cells: Vec<&str> = cells.iter().flat_map(str::split_whitespace).collect();
+    Table::open(path, Separator::of_name(path), Header::Auto, &[])?.for_each(|line, cells| {
+        let cells: Vec<&str> = cells.iter().flat_map(|cell| cell.split_whitespace()).collect();
         if cells.len() > len {
             let what = format!("{} tokens, but the model takes {len}", cells.len());
             return Err(Error::line(path, line, what));
@@ -115,21 +61,40 @@ fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Inpu
 }
 
 fn value_steps(path: &Path, channels: usize, len: usize) -> Result<Vec<(String, Input)>> {
-    let table = open(path)?;
-    let mut values = Vec::new();
-    table.for_each(|line, cells| {
-        let cells: Vec<&str> = cells.iter().flat_map(str::split_whitespace).collect();
-        if cells.len() != channels {
-            let what = format!("expected {channels} numbers per step, found {}", cells.len());
-            return Err(Error::line(path, line, what));
+    let shape = TableShape { channels, by_row: false, columns: Vec::new() };
+    let feed = NumberFeed::new(shape, None).map_err(|what| Error::content(path, what))?;
+    let found = numbers(path, feed)?;
+    let longest = found.iter().map(|(_, values)| values.len() / channels).max().unwrap_or(0);
+    if longest > len {
+        let what = format!("{longest} steps, but the model takes {len}");
+        return Err(Error::content(path, what));
+    }
+    Ok(found.into_iter().map(|(name, values)| (name, Input::Values(values))).collect())
+}
+
+/// The numbers of a table, as a stream would read them: a sequence per row, or one of all rows.
+pub(crate) fn numbers(path: &Path, mut feed: NumberFeed) -> Result<Vec<(String, Vec<f32>)>> {
+    let file = io::file_name(path);
+    let by_row = feed.shape().by_row;
+    let (mut found, mut values) = (Vec::new(), Vec::new());
+    for_each_row(path, Separator::of_name(path), &mut |row| {
+        let cells = row.text().ok_or_else(|| Error::not_utf8(path, row.line))?;
+        feed.row(row.line, &cells, &mut values).map_err(|fault| at(path, fault))?;
+        if by_row && !values.is_empty() {
+            found.push((format!("{file}:{}", row.line), std::mem::take(&mut values)));
         }
-        if values.len() >= len * channels {
-            return Err(Error::line(path, line, format!("more steps than the model's {len}")));
-        }
-        for (column, cell) in cells.iter().enumerate() {
-            values.push(table.number(line, column, cell)?);
-        }
-        Ok(())
+        Ok(true)
     })?;
-    Ok(vec![(io::file_name(path), Input::Values(values))])
+    if !values.is_empty() {
+        found.push((file, values));
+    }
+    Ok(found)
+}
+
+/// A fault in a file.
+pub(crate) fn at(path: &Path, fault: Fault) -> Error {
+    match fault.column {
+        Some(column) => Error::cell(path, fault.line, column, fault.what),
+        None => Error::line(path, fault.line, fault.what),
+    }
 }

@@ -98,6 +98,11 @@ impl Error {
         Self::Content { path: path.to_owned(), place, what: what.into() }
     }
 
+    /// A text that is not one.
+    pub(crate) fn not_utf8(path: &Path, line: u64) -> Self {
+        Self::line(path, line, "not UTF-8 text; convert the file to UTF-8")
+    }
+
     /// A fault in one cell of a table (line and column counted from 1).
     pub(crate) fn cell(path: &Path, line: u64, column: usize, what: impl Into<String>) -> Self {
         let place = format!(", line {line}, column {column}");

@@ -1,9 +1,10 @@
 //! Files: plain or gzipped reading, atomic writing, looking things up.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use dss_format::atomic_write;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::{Error, Result};
@@ -59,23 +60,15 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
         let line = 1 + e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
-        Error::line(path, line as u64, "not UTF-8 text; convert the file to UTF-8")
+        Error::not_utf8(path, line as u64)
     })
 }
 
-/// Writes all of the file or nothing: a temporary file next to it, then a rename.
+/// Writes all of the file or nothing; its folder is made.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
-    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|source| {
-        // The first failure is the one to report.
-        let _ = fs::remove_file(&temporary);
-        Error::Io { action: "write", path: path.to_owned(), source }
-    })
+    atomic_write::write(path, bytes).map_err(Error::io("write", path))
 }
 
 /// `path` itself, or the one inside the data folder when only that exists.

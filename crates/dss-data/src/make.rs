@@ -1,8 +1,9 @@
 //! Writes generated data sets in the form of the published ones.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use dss_format::atomic_write::AtomicFile;
 
 use crate::catalogue;
 use crate::listops::{self, Expressions};
@@ -105,7 +106,12 @@ fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
         let mut part = Expressions::default();
         (start..start + count).for_each(|i| part.push(rows.codes(i), rows.labels()[i]));
         start += count;
-        write(path, &mut |to| listops::write_tsv(to, &part))?;
+        let write = || {
+            let mut file = AtomicFile::create(path)?;
+            listops::write_tsv(&mut file, &part)?;
+            file.commit()
+        };
+        write().map_err(Error::io("write", path))?;
     }
     Ok(Made { files: paths.into(), dir: to.to_owned(), examples: count })
 }
@@ -123,26 +129,6 @@ fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Re
     }
     let folder = write_lra_folder(to, &set, 0..count as u64, progress)?;
     Ok(Made { files: vec![folder.clone()], dir: folder, examples: count })
-}
-
-/// Writes all of the file or nothing.
-fn write(
-    path: &Path,
-    fill: &mut dyn FnMut(&mut BufWriter<File>) -> std::io::Result<()>,
-) -> Result<()> {
-    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
-    let written = File::create(&temporary).and_then(|file| {
-        let mut to = BufWriter::with_capacity(1 << 20, file);
-        fill(&mut to)?;
-        to.flush()?;
-        to.get_ref().sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    written.map_err(|source| {
-        // The first failure is the one to report.
-        let _ = fs::remove_file(&temporary);
-        Error::Io { action: "write", path: path.to_owned(), source }
-    })
 }
 
 #[cfg(test)]

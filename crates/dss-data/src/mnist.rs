@@ -9,6 +9,7 @@ use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use crate::config::TaskSource;
+use crate::encoder::ReadFile;
 use crate::hash::SplitHash;
 use crate::idx::{Idx, read_idx};
 use crate::random::{permutation, stream};
@@ -17,6 +18,8 @@ use crate::{
     Dataset, Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec,
     io,
 };
+
+pub use dss_format::encoder::ImagesEncoder;
 
 const CLASSES: u8 = 10;
 /// Share of the training images that is trained on; the others are the validation split.
@@ -45,6 +48,14 @@ impl Default for MnistConfig {
 }
 
 impl TaskSource for MnistConfig {
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }
@@ -62,7 +73,7 @@ impl TaskSource for MnistConfig {
 
         let l = learn.pixels.item_len();
         let encoder = ImagesEncoder { pixels: l, bit_reversal: name == "pmnist" };
-        let order = encoder.order();
+        let order = order(&encoder);
         let shuffled = |n, purpose| permutation(n, &mut stream(purpose, self.split_seed, 0));
         let mut train = shuffled(learn.pixels.len(), "mnist-train");
         let mut val = train.split_off(train.len() * TRAIN_TENTHS / 10);
@@ -199,23 +210,15 @@ fn bit_reversal(n: usize) -> Vec<u32> {
     (0..1 << bits).map(reversed).filter(|&i| (i as usize) < n).collect()
 }
 
-/// How images become sequences.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ImagesEncoder {
-    /// Pixels per image.
-    pub pixels: usize,
-    /// Whether pixels come in bit-reversed order.
-    pub bit_reversal: bool,
+/// The pixels in the order of the sequence.
+fn order(encoder: &ImagesEncoder) -> Arc<[u32]> {
+    let n = encoder.pixels;
+    if encoder.bit_reversal { bit_reversal(n).into() } else { (0..n as u32).collect() }
 }
 
-impl ImagesEncoder {
-    fn order(&self) -> Arc<[u32]> {
-        let n = self.pixels;
-        if self.bit_reversal { bit_reversal(n).into() } else { (0..n as u32).collect() }
-    }
-
+impl ReadFile for ImagesEncoder {
     /// All images of an idx file.
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let images = read_idx(path, 3)?;
         if images.item_len() != self.pixels {
             let what = format!(
@@ -225,7 +228,7 @@ impl ImagesEncoder {
             );
             return Err(Error::content(path, what));
         }
-        let order = self.order();
+        let order = order(self);
         let name = io::file_name(path);
         let one = |i| (format!("{name}[{i}]"), sequence(images.item(i), &order));
         Ok((0..images.len()).map(one).collect())

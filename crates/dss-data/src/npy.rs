@@ -1,8 +1,11 @@
-//! NumPy's `.npy` files, versions 1 to 3: numbers in C order, read as f32.
+//! NumPy's `.npy` files: versions 1 to 3 are read as f32, version 1 is written.
 
 use std::path::Path;
 
 use crate::{Error, Result, io};
+
+/// The first bytes of every file.
+pub const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// An array of numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,13 +18,41 @@ pub struct Npy {
 
 /// Reads an array; gzipped files are unpacked. NaN and infinite numbers are refused.
 pub fn read_npy(path: &Path) -> Result<Npy> {
-    let npy = parse(&io::read(path)?).map_err(|what| Error::content(path, what))?;
-    if let Some(i) = npy.data.iter().position(|v| !v.is_finite()) {
-        let place = format!(", element {:?}", unravel(i, &npy.shape));
-        let what = format!("is {}; every number must be finite in f32", npy.data[i]);
-        return Err(Error::Content { path: path.to_owned(), place, what });
+    from_bytes(&io::read(path)?).map_err(|what| Error::content(path, what))
+}
+
+/// The array of a file's bytes; `Err` says what is wrong with them.
+pub fn from_bytes(bytes: &[u8]) -> std::result::Result<Npy, String> {
+    let npy = parse(bytes)?;
+    match npy.data.iter().position(|v| !v.is_finite()) {
+        None => Ok(npy),
+        Some(i) => {
+            let (place, found) = (unravel(i, &npy.shape), npy.data[i]);
+            Err(format!("element {place:?} is {found}; every number must be finite in f32"))
+        }
     }
-    Ok(npy)
+}
+
+/// The bytes of a file of f64, little-endian, last dimension innermost.
+pub fn to_bytes(shape: &[usize], data: &[f64]) -> Vec<u8> {
+    let sizes: String = shape.iter().map(|n| format!("{n}, ")).collect();
+    let bytes: Vec<u8> = data.iter().flat_map(|x| x.to_le_bytes()).collect();
+    file("<f8", false, &format!("({})", sizes.trim_end()), &bytes)
+}
+
+fn file(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    let mut header =
+        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
+    // The numbers begin at a multiple of 64; a line end closes the header.
+    let used = MAGIC.len() + 4 + header.len() + 1;
+    header.extend(std::iter::repeat_n(' ', used.next_multiple_of(64) - used));
+    header.push('\n');
+    let mut bytes = [MAGIC, &[1, 0]].concat();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    bytes
 }
 
 /// Place of the flat index `i` along every dimension.
@@ -36,9 +67,8 @@ fn unravel(mut i: usize, shape: &[usize]) -> Vec<usize> {
 }
 
 fn parse(bytes: &[u8]) -> std::result::Result<Npy, String> {
-    let rest = bytes
-        .strip_prefix(b"\x93NUMPY")
-        .ok_or("not an .npy file: it does not start with \\x93NUMPY")?;
+    let rest =
+        bytes.strip_prefix(MAGIC).ok_or("not an .npy file: it does not start with \\x93NUMPY")?;
     let cut = || "ends within its header; write the file again".to_owned();
     let (&[major, _minor], rest) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
     let (length, rest) = match major {
@@ -49,9 +79,11 @@ fn parse(bytes: &[u8]) -> std::result::Result<Npy, String> {
     .ok_or_else(cut)?;
     let (header, data) = rest.split_at_checked(length as usize).ok_or_else(cut)?;
     let header = String::from_utf8_lossy(header);
-    if value(&header, "fortran_order")? != "False" {
-        return Err("is in Fortran order; save numpy.ascontiguousarray(x) instead".into());
-    }
+    let fortran = match value(&header, "fortran_order")? {
+        "False" => false,
+        "True" => true,
+        other => return Err(format!("its header says fortran_order {other}")),
+    };
     let shape = shape(value(&header, "shape")?)?;
     let numbers = numbers(value(&header, "descr")?.trim_matches(['\'', '"']), data)?;
     let wanted = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
@@ -61,7 +93,21 @@ fn parse(bytes: &[u8]) -> std::result::Result<Npy, String> {
             "its shape is {shape:?}, but {found} numbers follow; write the file again"
         ));
     }
-    Ok(Npy { shape, data: numbers })
+    let data = if fortran { from_fortran_order(&numbers, &shape) } else { numbers };
+    Ok(Npy { shape, data })
+}
+
+/// Numbers whose first dimension is innermost, the last one innermost instead.
+fn from_fortran_order(numbers: &[f32], shape: &[usize]) -> Vec<f32> {
+    let place = |i: usize| {
+        let (mut at, mut step) = (0, 1);
+        for (index, size) in unravel(i, shape).into_iter().zip(shape) {
+            at += index * step;
+            step *= size;
+        }
+        at
+    };
+    (0..numbers.len()).map(|i| numbers[place(i)]).collect()
 }
 
 /// The text of one entry of the header, which is a Python dictionary with three known keys.
@@ -122,15 +168,7 @@ pub(crate) mod tests {
 
     /// The bytes of a version 1 file.
     pub(crate) fn npy_bytes(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-        let mut header =
-            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-        header.push_str(&" ".repeat(63 - (10 + header.len()) % 64));
-        header.push('\n');
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((header.len() as u16).to_le_bytes());
-        bytes.extend(header.as_bytes());
-        bytes.extend(data);
-        bytes
+        file(descr, false, shape, data)
     }
 
     /// The bytes of a file of f32.
@@ -157,9 +195,34 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_is_written_is_read() {
+        let data = [1.0, 2.0, 3.0, 4.0, 5.0, -6.5];
+        let bytes = to_bytes(&[2, 3], &data);
+        assert_eq!(bytes.len() % 64, 6 * 8 % 64);
+        let npy = from_bytes(&bytes).unwrap();
+        assert_eq!((npy.shape, npy.data), (vec![2, 3], data.map(|x| x as f32).to_vec()));
+        assert_eq!(from_bytes(&to_bytes(&[], &[7.0])).unwrap().shape, [0usize; 0]);
+    }
+
+    #[test]
+    fn fortran_order() {
+        // x[i, j, k] = 100 i + 10 j + k, the first index innermost.
+        let [a, b, c] = [2i32, 3, 4];
+        let mut data = Vec::new();
+        for k in 0..c {
+            for j in 0..b {
+                (0..a).for_each(|i| data.extend((100 * i + 10 * j + k).to_le_bytes()));
+            }
+        }
+        let npy = from_bytes(&file("<i4", true, "(2, 3, 4)", &data)).unwrap();
+        let expected = (0..a)
+            .flat_map(|i| (0..b).flat_map(move |j| (0..c).map(move |k| 100 * i + 10 * j + k)));
+        assert_eq!(npy.data, expected.map(|x: i32| x as f32).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn faults_are_named() {
         let good = npy_f32("(2,)", &[1.0, 2.0]);
-        let fortran = String::from_utf8_lossy(&good[10..]).replace("False", "True ");
         let cases = [
             (b"PK".to_vec(), "not an .npy file"),
             (good[..20].to_vec(), "ends within its header"),
@@ -167,7 +230,6 @@ pub(crate) mod tests {
             (good[..good.len() - 4].to_vec(), "shape is [2], but 1 numbers"),
             (npy_bytes("<c8", "(1,)", &[0; 8]), "type <c8"),
             (npy_bytes("|O", "(1,)", &[0; 8]), "type |O"),
-            ([&good[..10], fortran.as_bytes()].concat(), "Fortran order"),
         ];
         for (bytes, part) in cases {
             let error = parse(&bytes).unwrap_err();
@@ -181,6 +243,6 @@ pub(crate) mod tests {
         let path = dir.path().join("x.npy");
         std::fs::write(&path, npy_f32("(2, 2)", &[1.0, 2.0, f32::NAN, 4.0])).unwrap();
         let error = read_npy(&path).unwrap_err().to_string();
-        assert!(error.contains("x.npy, element [1, 0]: is NaN"), "{error}");
+        assert!(error.contains("x.npy: element [1, 0] is NaN"), "{error}");
     }
 }

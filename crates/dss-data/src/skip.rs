@@ -1,9 +1,7 @@
 //! Faulty files: errors, or counted and left out where the user asked for that (`task.skip_bad`).
 
+use crate::note::{Note, TOLD};
 use crate::{Error, Result};
-
-/// How many faults are told in full.
-const TOLD: usize = 20;
 
 /// What is wrong with which files.
 pub(crate) struct Skips {
@@ -33,14 +31,9 @@ impl Skips {
     }
 
     /// What was skipped, for the user.
-    pub(crate) fn note(&self) -> Option<String> {
-        let first = self.faults.join("; ");
-        match self.count {
-            0 => None,
-            1 => Some(format!("1 faulty entry skipped: {first}")),
-            n if n <= TOLD => Some(format!("{n} faulty entries skipped: {first}")),
-            n => Some(format!("{n} faulty entries skipped, the first {TOLD}: {first}")),
-        }
+    pub(crate) fn note(&self) -> Option<Note> {
+        let (skipped, faults) = (self.count, self.faults.clone());
+        (skipped > 0).then_some(Note::Skipped { skipped, faults })
     }
 }
 
@@ -63,10 +56,19 @@ mod tests {
 
         let mut lenient = Skips::new(true);
         assert_eq!(lenient.check(fault()).unwrap(), None);
-        assert_eq!(lenient.note().unwrap(), "1 faulty entry skipped: a.png: no picture");
+        assert_eq!(
+            lenient.note().unwrap().to_string(),
+            "1 faulty entry skipped: a.png: no picture"
+        );
         let refused = std::io::Error::other("disk");
         assert!(lenient.check::<u8>(Err(Error::io("read", Path::new("a"))(refused))).is_err());
         (0..TOLD).for_each(|_| drop(lenient.check(fault())));
-        assert!(lenient.note().unwrap().starts_with("21 faulty entries skipped, the first 20: "));
+        assert!(
+            lenient
+                .note()
+                .unwrap()
+                .to_string()
+                .starts_with("21 faulty entries skipped, the first 20: ")
+        );
     }
 }

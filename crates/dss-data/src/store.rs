@@ -5,12 +5,13 @@
 //! Numbers are little-endian. A file is complete or absent: it gets its name when all is written.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
+use dss_format::atomic_write::AtomicFile;
 use memmap2::Mmap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -86,7 +87,7 @@ pub fn cache_dir() -> PathBuf {
 
 /// Takes examples one after the other and writes them down.
 pub(crate) struct Writer {
-    file: BufWriter<File>,
+    file: AtomicFile,
     path: PathBuf,
     end: u64,
     ends: Vec<u8>,
@@ -97,9 +98,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn push(&mut self, label: u32, bytes: &[u8]) -> Result<()> {
-        self.content.update(label.to_le_bytes());
-        self.content.update((bytes.len() as u64).to_le_bytes());
-        self.content.update(bytes);
+        add_example(&mut self.content, label, bytes);
         self.end += bytes.len() as u64;
         self.ends.extend_from_slice(&self.end.to_le_bytes());
         self.labels.extend_from_slice(&label.to_le_bytes());
@@ -123,12 +122,16 @@ impl Writer {
         let seal = Sha256::digest(&rest);
         rest.extend_from_slice(&seal);
         rest.extend_from_slice(MAGIC);
-        self.file
-            .write_all(&rest)
-            .and_then(|()| self.file.flush())
-            .and_then(|()| self.file.get_ref().sync_all())
-            .map_err(full(&self.path))
+        let path = std::mem::take(&mut self.path);
+        self.file.write_all(&rest).and_then(|()| self.file.commit()).map_err(full(&path))
     }
+}
+
+/// Adds an example to the hash of the content.
+fn add_example(content: &mut Sha256, label: u32, bytes: &[u8]) {
+    content.update(label.to_le_bytes());
+    content.update((bytes.len() as u64).to_le_bytes());
+    content.update(bytes);
 }
 
 fn full(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
@@ -182,18 +185,9 @@ impl Store {
         if let Some(store) = Self::open(&path, &hash) {
             return Ok(Arc::new(store));
         }
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_extension(format!("tmp{}-{number}", std::process::id()));
         fs::create_dir_all(folder).map_err(full(folder))?;
         remove_abandoned(folder);
-        let written = write(&temporary, &hash, build)
-            .and_then(|()| fs::rename(&temporary, &path).map_err(full(&path)));
-        if let Err(error) = written {
-            // The first failure is the one to report.
-            let _ = fs::remove_file(&temporary);
-            return Err(error);
-        }
+        write(&path, &hash, build)?;
         let store = Self::open(&path, &hash);
         store.map(Arc::new).ok_or_else(|| Error::content(&path, "changed while it was opened"))
     }
@@ -270,6 +264,20 @@ impl Store {
             .map_err(|e| Error::content(&self.path, format!("{e}; delete this cache file")))
     }
 
+    /// Whether all labels and bytes are as they were written.
+    pub(crate) fn is_intact(&self) -> bool {
+        let mut content = Sha256::new();
+        for i in 0..self.count {
+            add_example(&mut content, self.label(i), self.bytes(i));
+        }
+        content.finalize().as_slice() == self.content
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// SHA-256 of all labels and bytes.
     pub(crate) fn content_hash(&self) -> &[u8; 32] {
         &self.content
@@ -277,9 +285,8 @@ impl Store {
 }
 
 fn write(path: &Path, key: &[u8; 32], build: impl FnOnce(&mut Writer) -> Result<()>) -> Result<()> {
-    let file = BufWriter::with_capacity(1 << 20, File::create(path).map_err(full(path))?);
     let mut writer = Writer {
-        file,
+        file: AtomicFile::create(path).map_err(full(path))?,
         path: path.to_owned(),
         end: 0,
         ends: Vec::new(),

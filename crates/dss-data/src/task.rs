@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Encoder, Result};
+use crate::{Encoder, Note, Result};
 
 /// What the model reads at each position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,8 +157,8 @@ pub struct Task {
     pub vocabulary: Option<Vec<String>>,
     /// How a new file becomes input; to be stored with the trained model.
     pub encoder: Encoder,
-    /// Remarks for the user, one sentence each.
-    pub notes: Vec<String>,
+    /// Remarks for the user.
+    pub notes: Vec<Note>,
 }
 
 /// The three splits, in the order train, val, test.

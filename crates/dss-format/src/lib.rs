@@ -8,9 +8,13 @@
 //! | input, output and training length | [`Io`] |
 //! | names, shapes and learning-rate groups of tensors | [`tensors`] |
 //! | model files and their metadata | [`ModelFile`], [`CheckpointMeta`] |
+//! | how files and streams become input | [`encoder`], [`feed`] |
 
+pub mod atomic_write;
 mod config;
+pub mod encoder;
 mod error;
+pub mod feed;
 mod file;
 pub mod flat;
 mod io;

@@ -1,8 +1,6 @@
 //! Checkpoints: models as the files of `dss_format`, which any safetensors library can read.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{DType, Device, FloatDType, TensorData};
@@ -70,30 +68,6 @@ fn named(path: &Path, error: dss_format::Error) -> Error {
 
 /// Writes a file so that at every moment either the old or the new one is there, whole.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let io_error = |source| Error::Io { path: path.into(), source };
-    let name = path.file_name().ok_or_else(|| {
-        Error::invalid("write", format!("{} does not name a file", path.display()))
-    })?;
-    let mut temporary = name.to_os_string();
-    temporary.push(format!(".tmp{}", std::process::id()));
-    let temporary = path.with_file_name(temporary);
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        // The new name must reach the disk too.
-        #[cfg(unix)]
-        if let Some(directory) = path.parent() {
-            let directory =
-                if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-            File::open(directory)?.sync_all()?;
-        }
-        Ok(())
-    };
-    write().map_err(|error| {
-        // Nothing half-written stays behind; that it may fail too changes nothing.
-        let _ = std::fs::remove_file(&temporary);
-        io_error(error)
-    })
+    dss_format::atomic_write::write(path, bytes)
+        .map_err(|source| Error::Io { path: path.into(), source })
 }

@@ -11,17 +11,9 @@ use crate::error::{Error, Result};
 use crate::loss::softmax;
 use crate::{bridge, memory};
 
-/// Key of a checkpoint's `extra` that holds the [`Encoder`] of its task, as JSON.
-pub const ENCODER: &str = "encoder";
-
 /// How files become queries of this model: as they did in its training.
 pub fn encoder(meta: &CheckpointMeta) -> Result<Encoder> {
-    let text = meta.extra.get(ENCODER).ok_or_else(|| {
-        Error::Mismatch("the checkpoint does not say how its input is made of files".into())
-    })?;
-    serde_json::from_str(text).map_err(|error| {
-        Error::Mismatch(format!("the checkpoint's encoder cannot be understood: {error}"))
-    })
+    Encoder::from_extra(&meta.extra).map_err(|error| Error::Mismatch(error.to_string()))
 }
 
 /// A sequence to judge, or a pair of them.

@@ -1,12 +1,12 @@
 //! What the page has to know about a model.
 
+use dss_format::encoder::{Encoder, EncoderError, LmEncoder, Unit};
+use dss_format::feed::SoundFeed;
 use dss_infer::Model;
 use dss_infer::config::{InputKind, Mixer, OutputKind, Variant};
 use serde::Serialize;
 
-use crate::alphabet::Alphabet;
 use crate::engine::{Result, text};
-use crate::sound::Sound;
 
 /// A model in words and numbers.
 #[derive(Debug, Serialize)]
@@ -33,12 +33,23 @@ pub(crate) struct Description {
 
 /// What can be done with a model here.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "use")]
+#[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", tag = "use")]
 pub(crate) enum Use {
     /// It names what it hears.
-    Sound(Sound),
-    /// It goes on with a text.
-    Text(Alphabet),
+    Sound {
+        /// Samples per second that the model takes.
+        rate: f64,
+        /// Samples per second that it was trained with.
+        trained_rate: f64,
+        #[serde(skip)]
+        feed: SoundFeed,
+    },
+    /// It continues a text.
+    Text {
+        unit: Unit,
+        #[serde(skip)]
+        encoder: LmEncoder,
+    },
     /// Its kernels can be looked at.
     Kernels {
         /// Why nothing else.
@@ -86,21 +97,31 @@ fn usage(model: &Model, ratio: f64) -> Result<Use> {
     if let Err(error) = model.state() {
         return kernels(&text(error));
     }
-    let encoder: serde_json::Value = match meta.extra.get("encoder") {
-        Some(encoder) => serde_json::from_str(encoder)
-            .map_err(|e| format!("the file's description of its input is damaged: {e}"))?,
-        None => return kernels("the file does not say how sound or text becomes its input"),
-    };
-    let kind = encoder["kind"].as_str().unwrap_or_default();
-    match (kind, meta.io.input, meta.io.output) {
-        ("speech", InputKind::Values { channels: 1 }, OutputKind::Sequence { .. }) => {
-            Ok(Use::Sound(Sound::new(encoder, ratio)?))
+    let encoder = match Encoder::from_extra(&meta.extra) {
+        Ok(encoder) => encoder,
+        Err(EncoderError::Missing) => {
+            return kernels("the file does not say how sound or text becomes its input");
         }
-        ("speech", ..) => kernels("it takes features of sound, not sound itself"),
-        ("lm", InputKind::Tokens { vocab }, OutputKind::Position { outputs })
+        Err(error) => return Err(text(error)),
+    };
+    match (encoder, meta.io.input, meta.io.output) {
+        (
+            Encoder::Speech(encoder),
+            InputKind::Values { channels: 1 },
+            OutputKind::Sequence { .. },
+        ) => {
+            let feed = SoundFeed::new(&encoder)?;
+            Ok(Use::Sound { rate: feed.rate / ratio, trained_rate: feed.rate, feed })
+        }
+        (Encoder::Speech(_), ..) => kernels("it takes features of sound, not sound itself"),
+        (Encoder::Lm(encoder), InputKind::Tokens { vocab }, OutputKind::Position { outputs })
             if vocab == outputs =>
         {
-            Ok(Use::Text(Alphabet::new(encoder, vocab)?))
+            let symbols = encoder.vocab();
+            if symbols != vocab {
+                return Err(format!("the file has {symbols} symbols for {vocab} tokens"));
+            }
+            Ok(Use::Text { unit: encoder.unit, encoder })
         }
         _ => kernels("it takes neither sound nor text to go on with; try `dss predict`"),
     }

@@ -42,10 +42,10 @@ impl Engine {
     /// Begins to listen: to everything from now on (`window` = 0), or to the last `window` samples, with a fresh look
     /// every `hop`.
     pub fn listen(&mut self, window: usize, hop: usize) -> Result<()> {
-        let Use::Sound(sound) = &self.description.usage else {
+        let Use::Sound { feed, .. } = &self.description.usage else {
             return Err("this model does not take sound".into());
         };
-        self.listener = Some(Listener::new(&self.model, sound, window, hop)?);
+        self.listener = Some(Listener::new(&self.model, feed, window, hop)?);
         Ok(())
     }
 
@@ -55,23 +55,26 @@ impl Engine {
         listener.push(&self.model, samples)
     }
 
-    /// Reads a prompt, to go on with it.
+    /// Reads a prompt, to continue it.
     pub fn begin(&mut self, prompt: &str, sampling: Sampling) -> Result<()> {
-        let Use::Text(alphabet) = &self.description.usage else {
+        let Use::Text { encoder, .. } = &self.description.usage else {
             return Err("this model does not write text".into());
         };
-        self.writer = Some(Writer::new(&self.model, &alphabet.encode(prompt)?, sampling)?);
+        let prompt = encoder.encode(prompt.as_bytes()).map_err(|fault| fault.what)?;
+        self.writer = Some(Writer::new(&self.model, &prompt, sampling)?);
         Ok(())
     }
 
     /// Appends the next `count` tokens to `out`. What came before an error is there.
     pub fn write(&mut self, count: usize, out: &mut Vec<u8>) -> Result<()> {
-        let (Use::Text(alphabet), Some(writer)) = (&self.description.usage, &mut self.writer)
+        let (Use::Text { encoder, .. }, Some(writer)) = (&self.description.usage, &mut self.writer)
         else {
             return Err("call begin first".into());
         };
         for _ in 0..count {
-            alphabet.decode(writer.next(&self.model)?, out)?;
+            let token = writer.next(&self.model)?;
+            let unknown = || format!("the model gave the token {token}, which has no text");
+            out.extend(encoder.decode(&[token]).ok_or_else(unknown)?);
         }
         Ok(())
     }

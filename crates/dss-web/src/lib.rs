@@ -5,12 +5,10 @@
 //! caller is ever followed. Every error, a panic too, reaches the caller as text.
 
 pub mod abi;
-mod alphabet;
 mod describe;
 mod engine;
 mod listen;
 mod picture;
-mod sound;
 mod write;
 
 pub use engine::{Engine, Result};

@@ -1,14 +1,14 @@
 //! A stream of sound, as one long sequence or through a window that moves on.
 
+use dss_format::feed::SoundFeed;
 use dss_infer::{Input, Model, State};
 
 use crate::engine::{Result, text};
-use crate::sound::Sound;
 
 /// Listens with one stream, or with several of which one begins every `hop` samples, each `window` samples long. The
 /// oldest one answers: it has heard between `window − hop` and `window` samples.
 pub(crate) struct Listener {
-    sound: Sound,
+    feed: SoundFeed,
     window: usize,
     hop: usize,
     /// The stream of slot k begins at k·hop, and at every multiple of the window after.
@@ -22,7 +22,7 @@ pub(crate) struct Listener {
 const MAX_STREAMS: usize = 64;
 
 impl Listener {
-    pub(crate) fn new(model: &Model, sound: &Sound, window: usize, hop: usize) -> Result<Self> {
+    pub(crate) fn new(model: &Model, feed: &SoundFeed, window: usize, hop: usize) -> Result<Self> {
         let count = if window == 0 { 1 } else { window / hop.max(1) };
         if window != 0 && (hop == 0 || !window.is_multiple_of(hop) || count > MAX_STREAMS) {
             return Err(format!(
@@ -31,7 +31,7 @@ impl Listener {
         }
         let fresh = model.state().map_err(text)?;
         Ok(Self {
-            sound: sound.clone(),
+            feed: feed.clone(),
             window,
             hop,
             streams: vec![fresh; count],
@@ -58,9 +58,9 @@ impl Listener {
 
     /// Samples within one hop; the answer is made if it is asked for.
     fn advance(&mut self, model: &Model, samples: &[f32], answer: bool) -> Result<()> {
-        let Self { sound, window, hop, streams, position, input, answer: out } = self;
+        let Self { feed, window, hop, streams, position, input, answer: out } = self;
         input.clear();
-        input.extend(samples.iter().map(|&x| sound.scaled(x)));
+        input.extend(samples.iter().map(|&x| feed.value(x)));
         let slots = streams.len();
         let now = position.checked_div(*hop).unwrap_or(0);
         // Slots that have begun: all of them after the first window.

@@ -35,7 +35,8 @@ Examples:
   tail -f sensor.csv | dss stream runs/files-laptop-0 - --every 1 --state sensor.state
   dss stream runs/text-laptop-0 review.txt --every 100
 
-Reads WAV, FLAC, raw samples, lines of numbers or text, as the model was trained on. Every line is the prediction for all
+Reads WAV, FLAC, rows of numbers (CSV, TSV), .npy arrays or text, as the model was trained on; raw samples from a pipe
+or with --raw. Every line is the prediction for all
 input so far: its time (or place), the answer and, for classes, the probability; the last line is that for the whole.
 Sound at another rate than the model's is read with a longer or shorter step. With --state the stream goes on where it
 stopped, also after Ctrl-C (exit code 130).")]
@@ -55,6 +56,9 @@ pub struct StreamArgs {
     /// What the bytes are
     #[arg(long, value_enum, default_value = "auto")]
     pub format: Format,
+    /// Raw samples of 16 bits without a header: --format s16le
+    #[arg(long, conflicts_with = "format")]
+    pub raw: bool,
     /// Begin with the state in this file, if it exists, and leave the last one there
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
@@ -75,7 +79,7 @@ pub enum Every {
 /// What the bytes of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// By its first bytes: WAV, FLAC, else raw samples of 16 bits for models of sound, else text
+    /// By its first bytes: WAV, FLAC (from a pipe also raw samples of 16 bits), an .npy array, else text
     Auto,
     /// WAV
     Wav,
@@ -85,8 +89,25 @@ pub enum Format {
     S16le,
     /// Raw samples or numbers as 32-bit floats, little-endian
     F32le,
-    /// Lines of numbers, or text
+    /// Rows of numbers, or text
     Text,
+    /// A NumPy array
+    Npy,
+}
+
+impl Format {
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Wav => "wav",
+            Self::Flac => "flac",
+            Self::S16le => "s16le",
+            Self::F32le => "f32le",
+            Self::Text => "text",
+            Self::Npy => "npy",
+        }
+    }
 }
 
 /// `dss generate`

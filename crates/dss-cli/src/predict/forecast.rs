@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dss_data::forecast::ForecastEncoder;
+use dss_data::forecast::{ForecastEncoder, window};
 use dss_nn::Model;
 use dss_nn::checkpoint::CheckpointMeta;
 use dss_train::predict::{Query, predict};
@@ -20,7 +20,7 @@ pub(super) fn lines(
     batch: usize,
     form: Form,
 ) -> Result<Vec<String>, Failure> {
-    let windows = files.iter().map(|file| encoder.window(file)).collect::<Result<Vec<_>, _>>()?;
+    let windows = files.iter().map(|file| window(encoder, file)).collect::<Result<Vec<_>, _>>()?;
     let queries: Vec<Query> =
         windows.iter().map(|w| Query { input: w.input.clone(), second: None }).collect();
     let predictions = predict(model, meta, &queries, batch)?;
@@ -30,7 +30,7 @@ pub(super) fn lines(
         .zip(windows.iter().zip(&predictions))
         .map(|(file, (window, prediction))| {
             let outputs: Vec<f64> = prediction.rows.iter().flatten().copied().collect();
-            (file, encoder.forecast(window, &outputs))
+            (file, encoder.forecast(window.origin, &outputs))
         })
         .collect();
     Ok(match form {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dss_data::lm::LmEncoder;
+use dss_data::lm::{LmEncoder, score};
 use dss_nn::Model;
 use dss_train::Scores;
 use dss_train::evaluate::evaluate;
@@ -23,7 +23,7 @@ pub(super) fn lines(
     let head = ["file", "tokens", "nats_per_token", "bits_per_token"].map(str::to_owned);
     let mut lines = if form == Form::Csv { vec![join(&head, true)] } else { Vec::new() };
     for file in files {
-        let text = encoder.score(file)?;
+        let text = score(encoder, file)?;
         let scores = evaluate(model, &text.windows, &text.spec, batch)?;
         lines.push(line(&file.display().to_string(), text.tokens, &scores, form));
     }

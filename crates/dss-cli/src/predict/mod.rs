@@ -6,7 +6,7 @@ mod lm;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dss_data::Encoder;
+use dss_data::{Encoder, ReadFile};
 use dss_nn::Model;
 use dss_nn::checkpoint::CheckpointMeta;
 use dss_nn::config::OutputKind;

@@ -21,6 +21,7 @@ pub struct Arrivals {
     receiver: Receiver<std::io::Result<Vec<u8>>>,
     interrupted: Arc<AtomicBool>,
     name: String,
+    piped: bool,
 }
 
 impl Arrivals {
@@ -53,12 +54,17 @@ impl Arrivals {
                 }
             }
         });
-        Ok(Self { receiver, interrupted, name })
+        Ok(Self { receiver, interrupted, name, piped: standard })
     }
 
     /// Where the bytes come from.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether they come from standard input.
+    pub fn is_piped(&self) -> bool {
+        self.piped
     }
 
     /// Waits for more.

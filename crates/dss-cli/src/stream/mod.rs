@@ -2,14 +2,13 @@
 
 mod answers;
 mod arrivals;
-mod sound;
 mod source;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use dss_data::Encoder;
-use dss_data::feed::Feed;
+use dss_format::encoder::Encoder;
+use dss_format::feed::Feed;
 use dss_infer::{Input, Meta, Model, State};
 
 use crate::args::StreamArgs;
@@ -23,13 +22,8 @@ use source::{Positions, Source};
 
 /// How the input of a model is read as it arrives.
 pub fn feed(meta: &Meta) -> Result<Feed, Failure> {
-    let text = meta.extra.get(dss_train::predict::ENCODER).ok_or_else(|| {
-        Failure::failed(eyre::eyre!("the model file does not say how its input is made of files"))
-    })?;
-    let encoder: Encoder = serde_json::from_str(text).map_err(|error| {
-        Failure::failed(eyre::eyre!("the model's encoder cannot be understood: {error}"))
-    })?;
-    encoder
+    Encoder::from_extra(&meta.extra)
+        .map_err(|error| Failure::failed(error.into()))?
         .feed()
         .map_err(|what| Failure::usage(what).hint("give it whole files: dss predict RUN FILE"))
 }
@@ -79,7 +73,7 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if state.position() == 0 {
-        return Err(Failure::failed(eyre::eyre!("nothing came in")));
+        return Err(Failure::failed(eyre::eyre!("the input was empty")));
     }
     // The end of a text is a token too, but no part of what may go on.
     if let Some(token) = source.end_token() {

@@ -1,15 +1,21 @@
 //! From bytes to positions.
 
-use dss_data::feed::{Feed, NumberFeed, SoundFeed, TokenFeed};
+use std::io::{Write, stderr};
+
+use dss_data::audio::{Coding, SoundReader, mono};
+use dss_data::delimited::{RowReader, Separator};
+use dss_data::files::unlabelled;
+use dss_data::npy;
+use dss_format::encoder::TableShape;
+use dss_format::feed::{Fault, Feed, NumberFeed, SoundFeed, TokenFeed};
 use dss_infer::Input;
 
 use super::arrivals::{Arrivals, Event};
-use super::sound::{Samples, wav};
 use crate::args::{Format, StreamArgs};
 use crate::failure::Failure;
 
-/// The most bytes of a FLAC file, which is decoded as a whole.
-const FLAC: usize = 1 << 28;
+/// The most bytes of an array, which is read as a whole.
+const ARRAY_BYTES: usize = 1 << 30;
 
 /// Where positions come from.
 pub struct Source {
@@ -21,14 +27,17 @@ pub struct Source {
     tokens: Vec<u32>,
     values: Vec<f32>,
     name: String,
+    piped: bool,
+    /// Whether all bytes were taken.
+    ended: bool,
 }
 
 enum Kind {
-    Sound(SoundFeed, Samples),
-    /// Decoded already.
-    Decoded,
-    Numbers(NumberFeed),
-    Raw(NumberFeed, Samples),
+    Sound(SoundFeed, SoundReader),
+    Table(NumberFeed, RowReader),
+    /// The bytes of an `.npy` file so far.
+    Array(NumberFeed, TableShape, Vec<u8>),
+    RawNumbers(NumberFeed, SoundReader),
     Tokens(TokenFeed),
 }
 
@@ -64,100 +73,119 @@ impl Source {
         args: &StreamArgs,
         arrivals: &mut Arrivals,
     ) -> Result<Option<Self>, Failure> {
-        let name = arrivals.name().to_owned();
+        let format = if args.raw { Format::S16le } else { args.format };
+        let refused = |reads: &str| {
+            Failure::usage(format!("this model reads {reads}, not {}", format.name()))
+                .hint("leave --format out")
+        };
+        let kind = match (feed, format) {
+            (Feed::Sound(_), Format::Text | Format::Npy) => return Err(refused("sound")),
+            (Feed::Sound(feed), _) => {
+                let reader = match format {
+                    Format::S16le => SoundReader::raw(Coding::S16, feed.rate as u32),
+                    Format::F32le => SoundReader::raw(Coding::F32, feed.rate as u32),
+                    _ => SoundReader::new(),
+                };
+                Kind::Sound(feed, reader)
+            }
+            (Feed::Numbers(feed), Format::F32le) => {
+                Kind::RawNumbers(feed, SoundReader::raw(Coding::F32, 1))
+            }
+            (Feed::Numbers(feed), Format::Npy) => {
+                let shape = feed.shape().clone();
+                Kind::Array(feed, shape, Vec::new())
+            }
+            (Feed::Numbers(feed), Format::Auto | Format::Text) => {
+                Kind::Table(feed, RowReader::new(Separator::of_name(&args.input)))
+            }
+            (Feed::Numbers(_), _) => return Err(refused("numbers")),
+            (Feed::Tokens(feed), Format::Auto | Format::Text) => Kind::Tokens(feed),
+            (Feed::Tokens(_), _) => return Err(refused("text")),
+        };
         let mut source = Self {
-            kind: Kind::Decoded,
+            kind,
             rate: args.rate,
             ratio: None,
             tokens: Vec::new(),
             values: Vec::new(),
-            name,
+            name: arrivals.name().to_owned(),
+            piped: arrivals.is_piped(),
+            ended: false,
         };
-        match (feed, args.format) {
-            (Feed::Sound(feed), format) => return source.sound(feed, format, arrivals),
-            (Feed::Numbers(feed), Format::F32le) => source.kind = Kind::Raw(feed, Samples::f32le()),
-            (Feed::Numbers(feed), Format::Auto | Format::Text) => source.kind = Kind::Numbers(feed),
-            (Feed::Tokens(feed), Format::Auto | Format::Text) => source.kind = Kind::Tokens(feed),
-            (_, format) => {
-                let message = format!("this model does not read {format:?}").to_lowercase();
-                return Err(Failure::usage(message).hint("leave --format out"));
-            }
-        }
-        Ok(Some(source))
+        let begun = source.look(format, arrivals)?;
+        Ok(begun.then_some(source))
     }
 
-    /// Finds out what kind of sound it is.
-    fn sound(
-        mut self,
-        feed: SoundFeed,
-        format: Format,
-        arrivals: &mut Arrivals,
-    ) -> Result<Option<Self>, Failure> {
-        let mut bytes = Vec::new();
-        let mut ended = false;
-        let (format, found, rest) = loop {
-            let format = match (format, bytes.first_chunk::<4>()) {
-                (Format::Auto, Some(b"RIFF")) => Some(Format::Wav),
-                (Format::Auto, Some(b"fLaC")) => Some(Format::Flac),
-                (Format::Auto, Some(_)) => Some(Format::S16le),
-                (Format::Auto, None) => ended.then_some(Format::S16le),
-                (Format::Text, _) => {
-                    let message = "this model reads sound, not text";
-                    return Err(Failure::usage(message).hint("leave --format out"));
-                }
-                (format, _) => Some(format),
-            };
-            match format {
-                Some(Format::Wav) => {
-                    if let Some(found) = wav(&bytes).map_err(|what| self.wrong(what))? {
-                        let rest = bytes.split_off(found.start);
-                        break (Format::Wav, Some((found.samples, found.rate)), rest);
-                    }
-                    if ended {
-                        return Err(self.wrong("cut short in its header".into()));
-                    }
-                }
-                Some(Format::Flac) if ended => break (Format::Flac, None, bytes),
-                Some(Format::Flac) if bytes.len() > FLAC => {
-                    return Err(self.wrong("FLAC of over 256 MB; convert it to WAV".into()));
-                }
-                Some(format @ (Format::S16le | Format::F32le)) => break (format, None, bytes),
-                _ => {}
-            }
+    /// Takes bytes until it is known what they are. False if there was an interruption.
+    fn look(&mut self, format: Format, arrivals: &mut Arrivals) -> Result<bool, Failure> {
+        let mut first = Vec::new();
+        let wanted = match (&self.kind, format) {
+            (Kind::Sound(..), Format::Auto | Format::Wav | Format::Flac) => 4,
+            (Kind::Table(..), Format::Auto) => npy::MAGIC.len(),
+            _ => 0,
+        };
+        while first.len() < wanted {
             match arrivals.next()? {
-                Event::Bytes(more) => bytes.extend(more),
-                Event::End => ended = true,
-                Event::Interrupted => return Ok(None),
-            }
-        };
-        let (samples, rate) = match (format, found) {
-            (Format::Wav, Some((samples, rate))) => (Some(samples), rate),
-            (Format::F32le, _) => (Some(Samples::f32le()), feed.rate),
-            (Format::Flac, _) => {
-                if !rest.starts_with(b"fLaC") {
-                    return Err(self.wrong("this is no FLAC".into()));
+                Event::Bytes(more) => first.extend(more),
+                Event::End => {
+                    self.ended = first.is_empty();
+                    break;
                 }
-                let audio = dss_data::audio::from_bytes(&rest).map_err(|what| self.wrong(what))?;
-                let steps = audio.samples.chunks_exact(audio.channels);
-                let mean = |x: &[f32]| x.iter().sum::<f32>() / audio.channels as f32;
-                self.values = steps.map(|x| feed.value(mean(x))).collect();
-                (None, audio.rate.into())
+                Event::Interrupted => return Ok(false),
             }
-            _ => (Some(Samples::s16le()), feed.rate),
-        };
-        let rate = self.rate.unwrap_or(rate);
-        self.rate = Some(rate);
-        if rate != feed.rate {
-            self.ratio = Some(feed.rate / rate);
         }
-        if let Some(samples) = samples {
-            self.kind = Kind::Sound(feed, samples);
-            self.push(&rest)?;
+        match &mut self.kind {
+            _ if first.is_empty() => {}
+            Kind::Sound(..) if format == Format::Wav && !first.starts_with(b"RIFF") => {
+                return Err(self.wrong("not a WAV file"));
+            }
+            Kind::Sound(..) if format == Format::Flac && !first.starts_with(b"fLaC") => {
+                return Err(self.wrong("not a FLAC file"));
+            }
+            Kind::Sound(..) if wanted > 0 && !self.piped && !SoundReader::knows(&first) => {
+                return Err(self
+                    .wrong("neither WAV nor FLAC")
+                    .hint("convert the file; if it holds raw 16-bit samples, add --raw"));
+            }
+            Kind::Sound(feed, reader) if wanted > 0 && !SoundReader::knows(&first) => {
+                *reader = SoundReader::raw(Coding::S16, feed.rate as u32);
+                let _ = writeln!(
+                    stderr(),
+                    "{}: neither WAV nor FLAC; read as raw 16-bit samples, {} per second",
+                    self.name,
+                    self.rate.unwrap_or(feed.rate)
+                );
+            }
+            Kind::Table(feed, _) if wanted > 0 && first.starts_with(npy::MAGIC) => {
+                let shape = feed.shape().clone();
+                self.kind = Kind::Array(feed.clone(), shape, Vec::new());
+            }
+            _ => {}
         }
-        Ok(Some(self))
+        if !first.is_empty() {
+            self.push(&first)?;
+        }
+        // The rate of a sound decides about the model.
+        while let Kind::Sound(_, reader) = &self.kind
+            && reader.format().is_none()
+            && !self.ended
+        {
+            match arrivals.next()? {
+                Event::Bytes(more) => self.push(&more)?,
+                Event::End => self.finish()?,
+                Event::Interrupted => return Ok(false),
+            }
+        }
+        if let Kind::Sound(feed, reader) = &self.kind {
+            let found = reader.format().map_or(feed.rate, |format| format.rate.into());
+            let rate = self.rate.unwrap_or(found);
+            self.rate = Some(rate);
+            self.ratio = (rate != feed.rate).then_some(feed.rate / rate);
+        }
+        Ok(true)
     }
 
-    fn wrong(&self, what: String) -> Failure {
+    fn wrong(&self, what: impl std::fmt::Display) -> Failure {
         Failure::failed(eyre::eyre!("{}: {what}", self.name))
     }
 
@@ -182,35 +210,69 @@ impl Source {
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let Self { kind, values, tokens, .. } = self;
         let pushed = match kind {
-            Kind::Decoded => Ok(()),
-            Kind::Sound(feed, samples) => samples.push(bytes, |x| values.push(feed.value(x))),
-            Kind::Raw(feed, samples) => samples.push(bytes, |x| values.push(feed.scaled(x))),
-            Kind::Numbers(feed) => feed.push(bytes, values),
-            Kind::Tokens(feed) => feed.push(bytes, tokens),
+            Kind::Sound(feed, reader) => {
+                sound(feed, reader, values, |reader, out| reader.push(bytes, out))
+            }
+            Kind::RawNumbers(feed, reader) => {
+                let mut numbers = Vec::new();
+                let pushed = reader.push(bytes, &mut numbers);
+                values.extend(numbers.into_iter().map(|x| feed.scaled(x)));
+                pushed
+            }
+            Kind::Table(feed, reader) => table(feed, reader, bytes, values),
+            Kind::Array(_, _, all) if all.len() + bytes.len() > ARRAY_BYTES => {
+                Err("an array of over 1 GiB; give its numbers as rows of text".into())
+            }
+            Kind::Array(_, _, all) => {
+                all.extend_from_slice(bytes);
+                Ok(())
+            }
+            Kind::Tokens(feed) => feed.push(bytes, tokens).map_err(text),
         };
         pushed.map_err(|what| self.wrong(what))
     }
 
     /// At the end of the bytes.
     pub fn finish(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
         let Self { kind, values, tokens, .. } = self;
         let finished = match kind {
-            Kind::Decoded => Ok(()),
-            Kind::Sound(_, samples) | Kind::Raw(_, samples) => samples.finish(),
-            Kind::Numbers(feed) => feed.finish(values),
-            Kind::Tokens(feed) => feed.finish(tokens),
+            Kind::Sound(feed, reader) => sound(feed, reader, values, SoundReader::finish),
+            Kind::RawNumbers(_, reader) => reader.finish(&mut Vec::new()),
+            Kind::Table(feed, reader) => loop {
+                match reader.finish() {
+                    Ok(Some(row)) => {
+                        if let Err(what) = take_row(feed, row, values) {
+                            break Err(what);
+                        }
+                    }
+                    Ok(None) => break Ok(()),
+                    Err(what) => break Err(what),
+                }
+            },
+            Kind::Array(feed, shape, all) => array(feed, shape, all, values),
+            Kind::Tokens(feed) => feed.finish(tokens).map_err(text),
         };
-        finished.map_err(|what| self.wrong(what))
+        match (finished, &self.kind) {
+            // A recording that was stopped has a header that promises more than came.
+            (Err(what), Kind::Sound(_, reader)) if self.piped && reader.format().is_some() => {
+                let _ = writeln!(stderr(), "{}: {what}; the answer is for what came", self.name);
+                Ok(())
+            }
+            (finished, _) => finished.map_err(|what| self.wrong(what)),
+        }
     }
 
     /// What has arrived since the last [`Self::clear`].
     pub fn positions(&self) -> Positions<'_> {
         match &self.kind {
             Kind::Tokens(_) => Positions { input: Input::Tokens(&self.tokens), channels: 1 },
-            Kind::Numbers(feed) | Kind::Raw(feed, _) => {
+            Kind::Sound(..) => Positions { input: Input::Values(&self.values), channels: 1 },
+            Kind::Table(feed, _) | Kind::Array(feed, ..) | Kind::RawNumbers(feed, _) => {
                 Positions { input: Input::Values(&self.values), channels: feed.channels() }
             }
-            _ => Positions { input: Input::Values(&self.values), channels: 1 },
         }
     }
 
@@ -220,5 +282,65 @@ impl Source {
         let whole = self.values.len() / channels * channels;
         self.values.drain(..whole);
         self.tokens.clear();
+    }
+}
+
+fn text(fault: Fault) -> String {
+    fault.to_string()
+}
+
+/// Adds the model's input of the samples that a reader gives, the mean of the channels.
+fn sound(
+    feed: &SoundFeed,
+    reader: &mut SoundReader,
+    values: &mut Vec<f32>,
+    take: impl FnOnce(&mut SoundReader, &mut Vec<f32>) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut samples = Vec::new();
+    let taken = take(reader, &mut samples);
+    if let Some(format) = reader.format() {
+        values.extend(mono(&samples, format.channels).map(|x| feed.value(x)));
+    }
+    taken
+}
+
+fn table(
+    feed: &mut NumberFeed,
+    reader: &mut RowReader,
+    mut bytes: &[u8],
+    values: &mut Vec<f32>,
+) -> Result<(), String> {
+    while let Some(row) = reader.next(&mut bytes)? {
+        take_row(feed, row, values)?;
+    }
+    Ok(())
+}
+
+fn take_row(
+    feed: &mut NumberFeed,
+    row: dss_data::delimited::Row<'_>,
+    values: &mut Vec<f32>,
+) -> Result<(), String> {
+    let cells = row.text().ok_or_else(|| format!("line {}: not UTF-8 text", row.line))?;
+    feed.row(row.line, &cells, values).map_err(text)
+}
+
+/// The one sequence of an array.
+fn array(
+    feed: &mut NumberFeed,
+    shape: &TableShape,
+    bytes: &[u8],
+    values: &mut Vec<f32>,
+) -> Result<(), String> {
+    let sequences = unlabelled(npy::from_bytes(bytes)?, shape)?;
+    match &sequences[..] {
+        [one] => {
+            values.extend(one.iter().map(|&x| feed.scaled(x)));
+            Ok(())
+        }
+        many => Err(format!(
+            "holds {} sequences, and a stream is one; `dss predict` reads them all",
+            many.len()
+        )),
     }
 }

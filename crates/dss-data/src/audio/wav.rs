@@ -1,103 +1,169 @@
-//! WAV: "RIFF", a size, "WAVE", then chunks of a name, a size and as many bytes. `fmt ` says how the samples of `data`
-//! are written. Numbers are little-endian.
+//! WAV as its bytes arrive: "RIFF", a size, "WAVE", then chunks of a name, a size and as many bytes. `fmt ` says how the
+//! samples of `data` are written. Numbers are little-endian.
 
-use super::{Audio, too_long};
+use super::SoundFormat;
+use super::samples::{Coding, Samples};
 
 const PCM: u16 = 1;
 const FLOAT: u16 = 3;
 /// The format stands in the first two bytes of a longer code, 24 bytes into the chunk.
 const EXTENSIBLE: u16 = 0xfffe;
-/// Size of the data of a file that was written to a pipe: they go to the end.
-const UNKNOWN: usize = u32::MAX as usize;
+/// Programs that write to a pipe do not know the size of the data: they write 0, or a number from here on (`sox`
+/// 0x7FFFF000, `arecord` 0x80000000, `ffmpeg` 0xFFFFFFFF). The data then go to the end.
+const UNKNOWN: u32 = 0x7fff_f000;
+/// The longest `fmt ` chunk that is looked at; 40 bytes are usual.
+const FORMAT_LIMIT: u32 = 1 << 16;
 
-struct Format {
-    code: u16,
-    channels: usize,
-    rate: u32,
-    bits: u32,
+/// A WAV file, as far as it has arrived.
+#[derive(Clone, Debug)]
+pub(super) struct WavReader {
+    stage: Stage,
+    /// Bytes of a part of the header that is not complete.
+    pending: Vec<u8>,
+    format: Option<(SoundFormat, Coding)>,
 }
 
-pub(super) fn decode(bytes: &[u8], most: usize) -> Result<Audio, String> {
-    if bytes.get(8..12) != Some(b"WAVE") {
-        return Err("a RIFF file, but not WAV".into());
+#[derive(Clone, Debug)]
+enum Stage {
+    /// "RIFF", a size, "WAVE".
+    Start,
+    /// A chunk's name and size.
+    Chunk,
+    /// The body of `fmt `.
+    Format { size: usize },
+    /// So many bytes that are not looked at.
+    Skip { left: u64 },
+    /// The samples: of `size` bytes (`None` = all that come) so many have come.
+    Data { samples: Samples, size: Option<u64>, taken: u64 },
+}
+
+impl WavReader {
+    pub(super) fn new() -> Self {
+        Self { stage: Stage::Start, pending: Vec::new(), format: None }
     }
-    let mut rest = &bytes[12..];
-    let mut format = None;
-    while let Some((head, body)) = rest.split_first_chunk::<8>() {
-        let (name, size) = (&head[..4], u32_at(head, 4) as usize);
-        match name {
-            b"data" => {
-                let format = format.ok_or("the samples come before their format")?;
-                let data = if size == UNKNOWN { Some(body) } else { body.get(..size) };
-                let short = || {
-                    format!(
-                        "cut short: {size} bytes of samples are announced, {} follow",
-                        body.len()
-                    )
-                };
-                return samples(format, data.ok_or_else(short)?, most);
-            }
-            b"fmt " => {
-                format =
-                    Some(body.get(..size).ok_or("cut short in its header").and_then(read_format)?)
-            }
-            _ => {}
+
+    /// What the header says, once the samples begin.
+    pub(super) fn format(&self) -> Option<SoundFormat> {
+        match self.stage {
+            Stage::Data { .. } => self.format.map(|(format, _)| format),
+            _ => None,
         }
-        // A chunk of odd size is followed by one byte of padding.
-        rest = body.get(size + size % 2..).ok_or("cut short in its header")?;
     }
-    Err("no samples in this file (its chunk \"data\" is missing); get the file again".into())
+
+    /// Takes bytes and adds the samples in them, whole steps only, to `out`.
+    pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut Vec<f32>) -> Result<(), String> {
+        loop {
+            match &mut self.stage {
+                Stage::Data { samples, size, taken } => {
+                    let count = (bytes.len() as u64).min(size.unwrap_or(u64::MAX) - *taken);
+                    *taken += count;
+                    return samples.push(&bytes[..count as usize], out);
+                }
+                Stage::Skip { left } => {
+                    let count = (bytes.len() as u64).min(*left) as usize;
+                    *left -= count as u64;
+                    bytes = &bytes[count..];
+                    if *left > 0 {
+                        return Ok(());
+                    }
+                    self.stage = Stage::Chunk;
+                }
+                stage => {
+                    let size = match stage {
+                        Stage::Start => 12,
+                        Stage::Format { size } => *size,
+                        _ => 8,
+                    };
+                    let missing = size - self.pending.len();
+                    let (now, rest) = bytes.split_at(missing.min(bytes.len()));
+                    self.pending.extend_from_slice(now);
+                    bytes = rest;
+                    if now.len() < missing {
+                        return Ok(());
+                    }
+                    self.part()?;
+                }
+            }
+        }
+    }
+
+    /// A part of the header is complete.
+    fn part(&mut self) -> Result<(), String> {
+        let part = std::mem::take(&mut self.pending);
+        self.stage = match self.stage {
+            Stage::Start if &part[..4] != b"RIFF" => return Err("not a WAV file".into()),
+            Stage::Start if &part[8..] != b"WAVE" => return Err("a RIFF file, but not WAV".into()),
+            Stage::Format { .. } => {
+                self.format = Some(read_format(&part)?);
+                // A chunk of odd size is followed by one byte of padding.
+                Stage::Skip { left: part.len() as u64 % 2 }
+            }
+            Stage::Chunk => {
+                let size = u32_at(&part, 4);
+                match &part[..4] {
+                    b"data" => {
+                        let (format, coding) =
+                            self.format.ok_or("the samples come before their format")?;
+                        let size = (1..UNKNOWN).contains(&size).then_some(u64::from(size));
+                        let samples = Samples::new(coding, format.channels);
+                        Stage::Data { samples, size, taken: 0 }
+                    }
+                    b"fmt " if size > FORMAT_LIMIT => {
+                        return Err("its header is damaged: the format is too long".into());
+                    }
+                    b"fmt " => Stage::Format { size: size as usize },
+                    _ => Stage::Skip { left: u64::from(size) + u64::from(size % 2) },
+                }
+            }
+            _ => Stage::Chunk,
+        };
+        Ok(())
+    }
+
+    /// At the end of the bytes: nothing may be missing of what was announced. A recording of unknown length may end
+    /// within a sample.
+    pub(super) fn finish(&self) -> Result<(), String> {
+        match &self.stage {
+            Stage::Data { size: Some(size), taken, .. } if taken < size => {
+                Err(format!("cut short: {size} bytes of samples are announced, {taken} follow"))
+            }
+            Stage::Data { samples, size: Some(_), .. } => samples.finish(),
+            Stage::Data { size: None, .. } => Ok(()),
+            Stage::Chunk if self.pending.is_empty() => {
+                Err("no samples in this file (its chunk \"data\" is missing); get the file again"
+                    .into())
+            }
+            _ => Err("cut short in its header".into()),
+        }
+    }
 }
 
-fn read_format(chunk: &[u8]) -> Result<Format, &'static str> {
+fn read_format(chunk: &[u8]) -> Result<(SoundFormat, Coding), String> {
     if chunk.len() < 16 {
-        return Err("its header is too short");
+        return Err("its header is too short".into());
     }
     let code = match u16_at(chunk, 0) {
         EXTENSIBLE if chunk.len() >= 26 => u16_at(chunk, 24),
         code => code,
     };
-    let (channels, rate) = (u16_at(chunk, 2).into(), u32_at(chunk, 4));
+    let (channels, rate, bits) =
+        (usize::from(u16_at(chunk, 2)), u32_at(chunk, 4), u32::from(u16_at(chunk, 14)));
     if channels == 0 || rate == 0 {
-        return Err("its header says 0 channels or 0 samples per second");
+        return Err("its header says 0 channels or 0 samples per second".into());
     }
-    Ok(Format { code, channels, rate, bits: u16_at(chunk, 14).into() })
-}
-
-fn samples(format: Format, data: &[u8], most: usize) -> Result<Audio, String> {
-    let Format { code, channels, rate, bits } = format;
-    if !matches!((code, bits), (PCM, 8 | 16 | 24 | 32) | (FLOAT, 32)) {
-        return Err(format!(
-            "samples of format {code} with {bits} bits; PCM (1) of 8, 16, 24 or 32 bits and float (3) of 32 bits are read"
-        ));
-    }
-    let width = bits as usize / 8;
-    if !data.len().is_multiple_of(width * channels) {
-        return Err(format!(
-            "cut short: {} bytes of samples are not a multiple of {}",
-            data.len(),
-            width * channels
-        ));
-    }
-    if data.len() / width > most {
-        return Err(too_long((data.len() / width) as u64, most));
-    }
-    let each = data.chunks_exact(width);
-    // The bytes of a sample, on top of zeros: its value times 2^31.
-    let high = |s: &[u8]| {
-        let mut four = [0; 4];
-        four[4 - s.len()..].copy_from_slice(s);
-        i32::from_le_bytes(four)
+    let coding = match (code, bits) {
+        (PCM, 8) => Coding::U8,
+        (PCM, 16) => Coding::S16,
+        (PCM, 24) => Coding::S24,
+        (PCM, 32) => Coding::S32,
+        (FLOAT, 32) => Coding::F32,
+        _ => {
+            return Err(format!(
+                "samples of format {code} with {bits} bits; PCM (1) of 8, 16, 24 or 32 bits and float (3) of 32 bits are read"
+            ));
+        }
     };
-    let samples: Vec<f32> = match (code, bits) {
-        (PCM, 8) => data.iter().map(|&s| (f32::from(s) - 128.0) / 128.0).collect(),
-        (PCM, _) => each.map(|s| (f64::from(high(s)) / 2f64.powi(31)) as f32).collect(),
-        _ => each.map(|s| f32::from_bits(high(s) as u32)).collect(),
-    };
-    match samples.iter().position(|s| !s.is_finite()) {
-        Some(i) => Err(format!("sample {i} is {}", samples[i])),
-        None => Ok(Audio { rate, channels, bits, samples }),
-    }
+    Ok((SoundFormat { rate, channels, bits }, coding))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -112,6 +178,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::decode;
     use super::*;
 
     fn chunk(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
@@ -174,8 +241,30 @@ mod tests {
         assert_eq!((audio.rate, audio.samples.len()), (8000, 2));
         bytes.truncate(bytes.len() - 5);
         let at = bytes.len() - 8;
-        bytes[at..at + 4].fill(0xff);
-        assert_eq!(decode(&bytes, 9).unwrap().samples.len(), 2, "from a pipe");
+        for size in [0u32, 0x7fff_f000, 0x8000_0000, u32::MAX] {
+            bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+            assert_eq!(decode(&bytes, 9).unwrap().samples.len(), 2, "from a pipe");
+        }
+        bytes.push(0);
+        assert_eq!(decode(&bytes, 9).unwrap().samples.len(), 2, "stopped within a sample");
+    }
+
+    #[test]
+    fn pieces_of_any_size_give_the_same_samples() {
+        let bytes = wav(&[
+            chunk(b"LIST", b"odd"),
+            chunk(b"fmt ", &format(PCM, 2, 8000, 24)),
+            chunk(b"data", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+            vec![7; 5],
+        ]);
+        let whole = decode(&bytes, 9).unwrap();
+        assert_eq!((whole.rate, whole.channels, whole.samples.len()), (8000, 2, 4));
+        for size in 1..bytes.len() {
+            let (mut reader, mut samples) = (super::super::SoundReader::new(), Vec::new());
+            bytes.chunks(size).for_each(|piece| reader.push(piece, &mut samples).unwrap());
+            reader.finish(&mut samples).unwrap();
+            assert_eq!(samples, whole.samples, "{size}");
+        }
     }
 
     #[test]

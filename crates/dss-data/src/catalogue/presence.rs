@@ -29,9 +29,7 @@ pub struct Found {
 
 /// The place that the settings of a task name: `task.dir` or `task.path`.
 pub(crate) fn given(config: &TaskConfig, data_dir: Option<&Path>) -> Option<PathBuf> {
-    let settings = serde_json::to_value(config).ok()?;
-    let named = ["dir", "path"].iter().find_map(|key| settings.get(key)?.as_str());
-    named.filter(|place| !place.is_empty()).map(|place| io::resolve(place, data_dir))
+    config.place().map(|place| io::resolve(place, data_dir))
 }
 
 impl Entry {

@@ -9,14 +9,13 @@ mod order;
 pub(crate) mod rows;
 mod texts;
 
-use std::collections::HashMap;
-
+pub use dss_format::encoder::{Alphabet, TextEncoder};
+use dss_format::encoder::{CharacterIds, EOS, SPECIALS, UNK};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::order::balanced_order;
 pub(crate) use self::texts::{TextDigest, TextWriter, Texts, damaged, digest};
-use crate::vocabulary::{EOS, SPECIALS, UNK};
-use crate::{Error, Input, Result, Vocabulary, limits};
+use crate::{Error, Input, Result, limits};
 
 /// What one token of a text is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,82 +55,31 @@ pub(crate) fn check_len(len: usize) -> Result<()> {
     limits::length("len", len)
 }
 
-/// What the ids stand for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Alphabet {
-    /// Characters and their ids.
-    Characters(Vocabulary),
-    /// Bytes, each 3 above its value.
-    Bytes,
-}
-
-impl Alphabet {
-    /// The symbol of every id.
-    pub fn symbols(&self) -> Vec<String> {
-        match self {
-            Self::Characters(vocabulary) => vocabulary.symbols().to_vec(),
-            Self::Bytes => {
-                let bytes = (0..=255u8).map(|b| format!("0x{b:02x}"));
-                SPECIALS.iter().map(|s| s.to_string()).chain(bytes).collect()
-            }
-        }
-    }
-}
-
-/// How texts become tokens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextEncoder {
-    /// What the ids stand for.
-    pub alphabet: Alphabet,
-    /// Length L of the model, `<eos>` included.
-    pub len: usize,
-}
-
-impl TextEncoder {
-    /// What one token is.
-    pub fn level(&self) -> Level {
-        match self.alphabet {
-            Alphabet::Characters(_) => Level::Characters,
-            Alphabet::Bytes => Level::Bytes,
-        }
-    }
-
-    /// Tokens of a text; `Err` says why it cannot be read.
-    pub(crate) fn encode(
-        &self,
-        ids: &Ids,
-        text: &[u8],
-    ) -> std::result::Result<Input, &'static str> {
-        let cut = self.level().cut(text, self.len.saturating_sub(1))?;
-        ids.tokens(cut).ok_or("not UTF-8 text")
-    }
-
-    /// The ids, ready for use.
-    pub(crate) fn ids(&self) -> Ids {
-        let Alphabet::Characters(vocabulary) = &self.alphabet else { return Ids::Bytes };
-        let mut ascii = [UNK; 128];
-        let mut others = HashMap::new();
-        for (symbol, id) in vocabulary.symbols().iter().zip(0..) {
-            let mut characters = symbol.chars();
-            match (characters.next(), characters.next()) {
-                (Some(c), None) if c.is_ascii() => ascii[c as usize] = id,
-                (Some(c), None) => drop(others.insert(c, id)),
-                // A special: no character of a text.
-                _ => {}
-            }
-        }
-        Ids::Characters { ascii: Box::new(ascii), others }
+/// What one token is.
+fn level(encoder: &TextEncoder) -> Level {
+    match encoder.alphabet {
+        Alphabet::Characters(_) => Level::Characters,
+        Alphabet::Bytes => Level::Bytes,
     }
 }
 
 /// The id of every character or byte.
 pub(crate) enum Ids {
-    Characters { ascii: Box<[u32; 128]>, others: HashMap<char, u32> },
+    Characters(CharacterIds),
     Bytes,
 }
 
 impl Ids {
+    /// The ids of an encoder, ready for use.
+    pub(crate) fn new(encoder: &TextEncoder) -> Self {
+        match &encoder.alphabet {
+            Alphabet::Characters(vocabulary) => {
+                Self::Characters(CharacterIds::of_vocabulary(vocabulary))
+            }
+            Alphabet::Bytes => Self::Bytes,
+        }
+    }
+
     /// Ids of a text that was cut already, and `<eos>`; `None` if characters are wanted of what is not UTF-8.
     pub(crate) fn tokens(&self, text: &[u8]) -> Option<Input> {
         let mut tokens = Vec::with_capacity(text.len() + 1);
@@ -139,17 +87,24 @@ impl Ids {
             Self::Bytes => {
                 tokens.extend(text.iter().map(|&b| u32::from(b) + SPECIALS.len() as u32))
             }
-            Self::Characters { ascii, others } => {
-                let id = |c: char| match ascii.get(c as usize) {
-                    Some(&id) => id,
-                    None => others.get(&c).copied().unwrap_or(UNK),
-                };
-                tokens.extend(std::str::from_utf8(text).ok()?.chars().map(id));
+            Self::Characters(ids) => {
+                let characters = std::str::from_utf8(text).ok()?.chars();
+                tokens.extend(characters.map(|c| ids.id(c).unwrap_or(UNK)));
             }
         }
         tokens.push(EOS);
         Some(Input::Tokens(tokens))
     }
+}
+
+/// Tokens of a text, cut to the length of the model; `Err` says why it cannot be read.
+pub(crate) fn encode(
+    encoder: &TextEncoder,
+    ids: &Ids,
+    text: &[u8],
+) -> std::result::Result<Input, &'static str> {
+    let cut = level(encoder).cut(text, encoder.len.saturating_sub(1))?;
+    ids.tokens(cut).ok_or("not UTF-8 text")
 }
 
 #[cfg(test)]
@@ -164,7 +119,7 @@ mod tests {
     }
 
     fn ids(encoder: &TextEncoder, text: &[u8]) -> Vec<u32> {
-        match encoder.encode(&encoder.ids(), text).unwrap() {
+        match encode(encoder, &Ids::new(encoder), text).unwrap() {
             Input::Tokens(ids) => ids,
             Input::Values(_) => panic!(),
         }
@@ -177,7 +132,7 @@ mod tests {
         assert_eq!(ids(&encoder, "éb☃".as_bytes()), [3, 5, 1, 2]);
         assert_eq!(ids(&encoder, "éb☃é b".as_bytes()), [3, 5, 1, 3, 2], "cut to L - 1 = 4");
         assert_eq!(ids(&encoder, b""), [2]);
-        assert!(encoder.encode(&encoder.ids(), b"\xff").is_err());
+        assert!(encode(&encoder, &Ids::new(&encoder), b"\xff").is_err());
         let json = serde_json::to_string(&encoder).unwrap();
         assert_eq!(serde_json::from_str::<TextEncoder>(&json).unwrap(), encoder);
     }

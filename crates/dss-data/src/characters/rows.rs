@@ -1,17 +1,11 @@
 //! Rows of tables: TSV (no quoting) and CSV, each row bounded in size.
 
-use std::cell::Cell;
 use std::io::{BufRead, Read};
 use std::path::Path;
-use std::rc::Rc;
 
-use csv::ByteRecord;
+use crate::delimited::{ROW_LIMIT, Separator, too_long};
+use crate::{Error, Result, io, table};
 
-use crate::table::Separator;
-use crate::{Error, Result, io};
-
-/// The longest row: a text of the longest length L in UTF-8.
-const ROW_LIMIT: u64 = 64 << 20;
 /// Columns that [`first`] looks at.
 const FIRST_COLUMNS: usize = 64;
 
@@ -26,11 +20,11 @@ pub(crate) fn for_each_line(path: &Path, visit: &mut Visit<'_>) -> Result<()> {
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let n = (&mut reader).take(ROW_LIMIT + 1).read_until(b'\n', &mut line);
+        let n = (&mut reader).take(ROW_LIMIT as u64 + 1).read_until(b'\n', &mut line);
         if n.map_err(Error::io("read", path))? == 0 {
             break;
         }
-        if line.len() as u64 > ROW_LIMIT {
+        if line.len() > ROW_LIMIT {
             return Err(Error::line(path, number, too_long()));
         }
         let mut text = line.strip_suffix(b"\n").unwrap_or(&line);
@@ -47,11 +41,14 @@ pub(crate) fn for_each_line(path: &Path, visit: &mut Visit<'_>) -> Result<()> {
 
 /// Visits every row of a table. In a TSV file the last of `most` cells takes the rest of its line, tabs included.
 pub(crate) fn for_each_row(path: &Path, most: usize, visit: &mut VisitCells<'_>) -> Result<()> {
-    match Separator::of(path) {
-        Separator::Tab => for_each_line(path, &mut |number, line| {
+    match Separator::of_name(path) {
+        Some(_) => for_each_line(path, &mut |number, line| {
             visit(number, &line.splitn(most, |&b| b == b'\t').collect::<Vec<_>>())
         }),
-        Separator::Comma => for_each_record(path, visit),
+        None => table::for_each_row(path, Some(Separator::Comma), &mut |row| {
+            visit(row.line, &row.cells().collect::<Vec<_>>())?;
+            Ok(true)
+        }),
     }
 }
 
@@ -68,50 +65,6 @@ pub(crate) fn first(path: &Path) -> Result<Vec<Vec<u8>>> {
         (Err(error), true) => Err(error),
         _ => Ok(found),
     }
-}
-
-fn for_each_record(path: &Path, visit: &mut VisitCells<'_>) -> Result<()> {
-    let left = Rc::new(Cell::new(ROW_LIMIT));
-    let reader = Limited { inner: io::open(path)?, left: left.clone() };
-    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(reader);
-    let mut record = ByteRecord::new();
-    loop {
-        left.set(ROW_LIMIT);
-        let line = rows.position().line();
-        let more = rows.read_byte_record(&mut record).map_err(|error| match error.into_kind() {
-            csv::ErrorKind::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => {
-                Error::line(path, line, e.to_string())
-            }
-            csv::ErrorKind::Io(source) => Error::io("read", path)(source),
-            other => Error::line(path, line, format!("{other:?}")),
-        })?;
-        if !more {
-            return Ok(());
-        }
-        let line = record.position().map_or(line, csv::Position::line);
-        visit(line, &record.iter().collect::<Vec<_>>())?;
-    }
-}
-
-/// Gives at most `left` bytes: a quotation mark that is never closed would take in the whole file.
-struct Limited<R> {
-    inner: R,
-    left: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for Limited<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        let left = self.left.get().checked_sub(n as u64);
-        self.left.set(
-            left.ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidData, too_long()))?,
-        );
-        Ok(n)
-    }
-}
-
-fn too_long() -> String {
-    format!("the row is longer than {} MiB", ROW_LIMIT >> 20)
 }
 
 #[cfg(test)]
@@ -167,7 +120,12 @@ mod tests {
         for (name, start) in [("a.tsv", &b"0\tx\n0\t"[..]), ("a.csv", b"0,x\n0,\"")] {
             let (_dir, path) = file(name, start);
             // Zeros follow, which take no room on the disk.
-            File::options().write(true).open(&path).unwrap().set_len(ROW_LIMIT + 4096 * 8).unwrap();
+            File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_len(ROW_LIMIT as u64 + 4096 * 8)
+                .unwrap();
             let error = read(&path, 2).unwrap_err().to_string();
             assert!(error.contains("line 2: the row is longer than 64 MiB"), "{error}");
         }

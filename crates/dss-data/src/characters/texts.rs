@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::counter::{Counter, vocabulary};
 use super::{Alphabet, Ids, Level, TextEncoder};
 use crate::store::{Store, Writer, cache_dir};
-use crate::{Error, Input, Result};
+use crate::{Error, Input, Note, Result};
 
 /// SHA-256 of a whole text.
 pub(crate) type TextDigest = [u8; 32];
@@ -25,7 +25,7 @@ const DIGEST: usize = size_of::<TextDigest>();
 struct Facts {
     /// How often each character occurs in the training texts.
     counts: Vec<(char, u64)>,
-    note: Option<String>,
+    note: Option<Note>,
 }
 
 /// Writes texts into a store.
@@ -67,7 +67,7 @@ impl<'w> TextWriter<'w> {
         self.writer.push(0, bytes)
     }
 
-    pub(crate) fn finish(self, note: Option<String>) -> Result<()> {
+    pub(crate) fn finish(self, note: Option<Note>) -> Result<()> {
         self.writer.info(&Facts { counts: self.counter.counts(), note });
         self.writer.push(0, &self.digests)
     }
@@ -83,7 +83,7 @@ pub(crate) struct Texts {
     store: Arc<Store>,
     ids: Ids,
     encoder: TextEncoder,
-    note: Option<String>,
+    note: Option<Note>,
     count: usize,
 }
 
@@ -104,7 +104,7 @@ impl Texts {
         let others = store.len().checked_sub(1).ok_or_else(damaged)?;
         let count = store.bytes(others).len() / DIGEST;
         match count <= others {
-            true => Ok(Self { ids: encoder.ids(), store, encoder, note, count }),
+            true => Ok(Self { ids: Ids::new(&encoder), store, encoder, note, count }),
             false => Err(damaged()),
         }
     }
@@ -118,7 +118,7 @@ impl Texts {
     }
 
     /// What was skipped.
-    pub(crate) fn note(&self) -> Option<&String> {
+    pub(crate) fn note(&self) -> Option<&Note> {
         self.note.as_ref()
     }
 

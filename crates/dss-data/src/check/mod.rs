@@ -11,10 +11,11 @@ use serde::Serialize;
 pub use self::sample::Sample;
 pub use self::split::{Lengths, SplitReport, ValueRange};
 use crate::catalogue::{self, Verdict, given, judge};
+use crate::note::{Note, skipped_entries};
 use crate::task::Split;
 use crate::units::bytes;
-use crate::vocabulary::{SPECIALS, UNK};
 use crate::{InputKind, Result, TargetKind, Task, TaskConfig};
+use dss_format::encoder::{SPECIALS, UNK};
 
 /// Everything that was found out.
 #[derive(Clone, Debug, Serialize)]
@@ -78,12 +79,9 @@ impl Report {
 
 /// The same settings, faulty files left out where the task can do that.
 pub fn skipping(config: &TaskConfig) -> TaskConfig {
-    let with = || {
-        let mut settings = serde_json::to_value(config).ok()?;
-        *settings.get_mut("skip_bad")? = true.into();
-        serde_json::from_value(settings).ok()
-    };
-    with().unwrap_or_else(|| config.clone())
+    let mut config = config.clone();
+    config.set_skip_bad();
+    config
 }
 
 /// Loads a task, faulty files left out and listed, and looks at every example.
@@ -146,9 +144,12 @@ impl Report {
         self.shape = Some(Shape::of(task));
         self.split_hash = Some(task.split_hash.clone());
         for note in &task.notes {
-            match skipped(note) {
-                Some(faults) => self.faults.extend(faults),
-                None => self.notes.push(note.clone()),
+            match note {
+                Note::Skipped { skipped, faults } => {
+                    self.faults.push(skipped_entries(*skipped));
+                    self.faults.extend(faults.iter().cloned());
+                }
+                Note::Remark(text) => self.notes.push(text.clone()),
             }
         }
         let splits = [&task.train, &task.val, &task.test];
@@ -207,35 +208,10 @@ impl Shape {
     }
 }
 
-/// The faults in a remark about skipped files: its head, then one each.
-fn skipped(note: &str) -> Option<Vec<String>> {
-    let (head, faults) = note.split_once(": ")?;
-    let count = head.split(' ').next().filter(|n| n.parse::<usize>().is_ok());
-    if count.is_none() || !head.contains(" faulty entr") || !head.contains(" skipped") {
-        return None;
-    }
-    Some(std::iter::once(head).chain(faults.split("; ")).map(str::to_owned).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skip::Skips;
-    use crate::{DelayConfig, Error};
-
-    #[test]
-    fn skipped_files_are_faults() {
-        let mut skips = Skips::new(true);
-        for name in ["a.png", "b.png"] {
-            let fault = Err::<(), _>(Error::content(Path::new(name), "no picture"));
-            skips.check(fault).unwrap();
-        }
-        let faults = skipped(&skips.note().unwrap()).unwrap();
-        assert_eq!(faults, ["2 faulty entries skipped", "a.png: no picture", "b.png: no picture"]);
-        for note in ["3 sequences of val and test are also in train", "x: 1 entry", "2 apples: y"] {
-            assert_eq!(skipped(note), None, "{note}");
-        }
-    }
+    use crate::DelayConfig;
 
     #[test]
     fn settings_that_make_no_sense_are_faults() {

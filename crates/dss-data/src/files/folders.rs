@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::record::{Content, Found, Label, Layout, Record};
 use super::{FilesConfig, Format, InputChoice, arrays, tables};
+use crate::delimited::Separator;
 use crate::npy::read_npy;
-use crate::table::{Separator, Table};
+use crate::table::Table;
 use crate::task::Split;
 use crate::{Error, Result, io};
 
@@ -34,7 +35,7 @@ fn part(path: &Path, split: Split) -> Option<PathBuf> {
 
 fn read_one(config: &FilesConfig, path: &Path) -> Result<Found> {
     if path.is_file() {
-        return tables::read_rows(config, &table(config, path)?);
+        return tables::read_rows(config, table(config, path)?);
     }
     match (io::find(path, &["x.npy"]), io::find(path, &["y.npy"])) {
         (Some(x), Some(y)) if matches!(config.format, Format::Auto | Format::Npy) => {
@@ -50,9 +51,9 @@ fn read_one(config: &FilesConfig, path: &Path) -> Result<Found> {
 /// Opens a table as the settings say.
 fn table(config: &FilesConfig, path: &Path) -> Result<Table> {
     let separator = match (config.format, io::extension(path).as_str()) {
-        (Format::Csv, _) => Separator::Comma,
-        (Format::Tsv, _) => Separator::Tab,
-        (Format::Auto, "csv" | "tsv" | "tab") => Separator::of(path),
+        (Format::Csv, _) => None,
+        (Format::Tsv, _) => Some(Separator::Tab),
+        (Format::Auto, "csv" | "tsv" | "tab") => Separator::of_name(path),
         (Format::Auto, "npy") => {
             let what = "one array has no labels; give the folder with x.npy and y.npy";
             return Err(Error::content(path, what));
@@ -85,7 +86,7 @@ fn read_classes(config: &FilesConfig, path: &Path) -> Result<Found> {
     files.retain(|(_, file)| io::extension(file) == kind);
     let mut notes = Vec::new();
     if files.len() < all {
-        notes.push(format!("{} files are not .{kind} and were left out", all - files.len()));
+        notes.push(format!("{} files are not .{kind} and were left out", all - files.len()).into());
     }
     let mut layout: Option<Layout> = None;
     let mut records = Vec::new();
@@ -110,14 +111,15 @@ fn read_sequence(config: &FilesConfig, file: &Path, kind: &str) -> Result<(Conte
     match kind {
         "txt" => Ok((Content::Text(document(file)?), Layout::Texts(None))),
         "npy" => {
-            let (channels, mut one) = arrays::sequences(file, read_npy(file)?, false)?;
+            let (channels, mut one) = arrays::sequences(read_npy(file)?, false)
+                .map_err(|what| Error::content(file, what))?;
             let content = Content::Numbers(one.pop().unwrap_or_default());
             Ok((content, Layout::Steps { columns: Vec::new(), channels, stacked: false }))
         }
         _ => {
             let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
-            let table = Table::open(file, Separator::of(file), config.header, &names)?;
-            let places = tables::selected(config, &table, None)?;
+            let table = Table::open(file, Separator::of_name(file), config.header, &names)?;
+            let places = tables::selected(config, &table, None, tables::index_column(&table))?;
             let content = Content::Numbers(tables::steps(&table, &places)?);
             let (columns, channels) = (table.columns(&places), places.len());
             Ok((content, Layout::Steps { columns, channels, stacked: false }))

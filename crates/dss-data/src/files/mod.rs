@@ -13,18 +13,25 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use dss_format::encoder::Encoder;
+pub use dss_format::encoder::{Column, FilesEncoder, Form, Scaling};
+
+pub use self::arrays::unlabelled;
 pub use self::config::{FilesConfig, Format, InputChoice, Scale, TargetChoice, TokenChoice};
-pub use self::encoder::{FilesEncoder, Form, Scaling};
 use self::labels::Labels;
 use self::record::{Content, Found, Layout, Record};
 use self::split::Item;
 use crate::config::TaskSource;
 use crate::hash::SplitHash;
-pub use crate::table::{Column, Header};
+pub use crate::table::Header;
 use crate::task::Split;
-use crate::{Dataset, Encoder, Error, Example, Result, Target, Task, TaskSpec, io};
+use crate::{Dataset, Error, Example, Note, Result, Target, Task, TaskSpec, io};
 
 impl TaskSource for FilesConfig {
+    fn place(&self) -> &str {
+        &self.path
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.path, data_dir);
     }
@@ -40,7 +47,7 @@ impl TaskSource for FilesConfig {
         let parts = folders::read(self, &path)?;
         let layout = common_layout(&path, &parts)?;
         let labels = Labels::of(self, &path, parts.iter().flat_map(|(_, found)| &found.records))?;
-        let mut notes: Vec<String> =
+        let mut notes: Vec<Note> =
             parts.iter().flat_map(|(_, found)| found.notes.clone()).collect();
         let splits = self.split(&path, parts, &labels)?;
         notes.extend(repeated(&splits));
@@ -56,7 +63,7 @@ impl TaskSource for FilesConfig {
         }
         let spec = TaskSpec {
             name: name.to_owned(),
-            input: encoder.input_kind(),
+            input: encoder::input_kind(&encoder),
             target: labels.kind(),
             len: encoder.len,
             pair: false,
@@ -169,7 +176,7 @@ impl FilesConfig {
             let standardise = self.scale == Scale::Standardise;
             Form::Numbers {
                 channels,
-                scaling: standardise.then(|| Scaling::of(numbers, channels)),
+                scaling: standardise.then(|| encoder::scaling(numbers, channels)),
                 rows: matches!(layout, Layout::Rows(_)),
                 stacked: matches!(layout, Layout::Steps { stacked: true, .. }),
             }
@@ -198,10 +205,10 @@ fn common_layout(path: &Path, parts: &[(Option<Split>, Found)]) -> Result<Layout
 }
 
 /// A remark when sequences of val or test also stand in train.
-fn repeated(splits: &[Vec<Item>; 3]) -> Option<String> {
+fn repeated(splits: &[Vec<Item>; 3]) -> Option<Note> {
     let train: HashSet<&[u8; 32]> = splits[0].iter().map(|item| &item.digest).collect();
     let again = splits[1..].iter().flatten().filter(|item| train.contains(&item.digest)).count();
-    (again > 0).then(|| format!("{again} sequences of val and test are also in train"))
+    (again > 0).then(|| format!("{again} sequences of val and test are also in train").into())
 }
 
 /// A split: the records as they were read; they are encoded when asked for.
@@ -217,7 +224,7 @@ impl Dataset for Part {
 
     fn example(&self, i: usize) -> Result<Example> {
         let (record, target) = &self.records[i];
-        let input = self.encoder.encode(&record.content);
+        let input = encoder::encode(&self.encoder, &record.content);
         let input = input.map_err(|what| Error::content(Path::new(&record.name), what))?;
         Ok(Example { input, second: None, target: target.clone() })
     }

@@ -4,7 +4,9 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::table::Column;
+use dss_format::encoder::Column;
+
+use crate::Note;
 
 /// One sequence of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,5 +87,5 @@ impl Layout {
 pub(super) struct Found {
     pub records: Vec<Record>,
     pub layout: Layout,
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }

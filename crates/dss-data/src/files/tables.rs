@@ -1,16 +1,28 @@
 //! Sequences in tables: one per row, or one step per row.
 
-use csv::StringRecord;
+use std::collections::HashMap;
+
+use dss_format::encoder::{LABEL_NAMES, TEXT_NAMES, is_number};
 
 use super::record::{Content, Found, Label, Layout, Record};
-use super::{FilesConfig, InputChoice};
-use crate::table::{Table, is_number};
+use super::{FilesConfig, InputChoice, TargetChoice};
+use crate::table::{Header, Table};
 use crate::{Error, Result, io};
 
+/// Rows that are looked at before a column without a name is taken for a count of the rows.
+const INDEX_ROWS: usize = 10;
+
 /// A table with a label column and either one text column or one column per step.
-pub(super) fn read_rows(config: &FilesConfig, table: &Table) -> Result<Found> {
-    let label = label_column(config, table)?;
-    let rest = selected(config, table, Some(label))?;
+pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Found> {
+    if config.header == Header::Auto && table.header.is_none() && begins_with_names(config, &table)?
+    {
+        table.take_header();
+    }
+    let table = &table;
+    let index = index_column(table).filter(|_| config.target == TargetChoice::Class);
+    let label = label_column(config, table, index)?;
+    let index = index.filter(|index| *index != label);
+    let rest = selected(config, table, Some(label), index)?;
     let text = if choose_text(config, table, &rest) {
         Some(text_column(config, table, &rest)?)
     } else {
@@ -19,7 +31,7 @@ pub(super) fn read_rows(config: &FilesConfig, table: &Table) -> Result<Found> {
     let file = io::file_name(&table.path);
     let mut records = Vec::new();
     table.for_each(|line, cells| {
-        let found = cells.get(label).map(str::trim).filter(|cell| !cell.is_empty());
+        let found = cells.get(label).map(|cell| cell.trim()).filter(|cell| !cell.is_empty());
         let found = found.ok_or_else(|| {
             Error::cell(&table.path, line, label + 1, "the label is missing; every row needs one")
         })?;
@@ -39,7 +51,14 @@ pub(super) fn read_rows(config: &FilesConfig, table: &Table) -> Result<Found> {
         Some(column) => format!("the text from column {}", name(column)),
         None => format!("{} steps of numbers per row", rest.len()),
     };
-    let notes = vec![format!("{file}: label from column {}, {content}", name(label))];
+    let header = if table.header.is_some() { "a header" } else { "no header" };
+    let rows = records.len();
+    let index =
+        index.map_or(String::new(), |i| format!(", column {} only counts the rows", name(i)));
+    let label = name(label);
+    let note =
+        format!("{file}: {rows} rows, {header}, label from column {label}, {content}{index}");
+    let notes = vec![note.into()];
     let layout = match text {
         Some(column) => Layout::Texts(table.columns(&[column]).pop()),
         None => Layout::Rows(table.columns(&rest)),
@@ -48,13 +67,8 @@ pub(super) fn read_rows(config: &FilesConfig, table: &Table) -> Result<Found> {
 }
 
 /// The text of a row.
-pub(super) fn row_text(
-    table: &Table,
-    line: u64,
-    cells: &StringRecord,
-    column: usize,
-) -> Result<String> {
-    let text = cells.get(column).map(str::to_owned);
+pub(super) fn row_text(table: &Table, line: u64, cells: &[&str], column: usize) -> Result<String> {
+    let text = cells.get(column).map(|cell| cell.to_string());
     text.ok_or_else(|| {
         let what = format!("the row has only {} cells; the text is missing", cells.len());
         Error::cell(&table.path, line, column + 1, what)
@@ -65,10 +79,10 @@ pub(super) fn row_text(
 pub(super) fn row_numbers(
     table: &Table,
     line: u64,
-    cells: &StringRecord,
+    cells: &[&str],
     columns: &[usize],
 ) -> Result<Vec<f32>> {
-    let cell = |&column: &usize| cells.get(column).map_or("", str::trim);
+    let cell = |&column: &usize| cells.get(column).map_or("", |cell| cell.trim());
     let used = columns.iter().rposition(|column| !cell(column).is_empty()).map_or(0, |i| i + 1);
     if used == 0 {
         return Err(Error::line(&table.path, line, "no numbers in this row"));
@@ -81,7 +95,7 @@ pub(super) fn steps(table: &Table, columns: &[usize]) -> Result<Vec<f32>> {
     let mut numbers = Vec::new();
     table.for_each(|line, cells| {
         for &column in columns {
-            let cell = cells.get(column).unwrap_or("");
+            let cell = cells.get(column).copied().unwrap_or_default();
             numbers.push(table.number(line, column, cell)?);
         }
         Ok(())
@@ -89,11 +103,12 @@ pub(super) fn steps(table: &Table, columns: &[usize]) -> Result<Vec<f32>> {
     Ok(numbers)
 }
 
-/// The columns named in the settings, or all but the label's.
+/// The columns named in the settings, or all but those of the label and of the index.
 pub(super) fn selected(
     config: &FilesConfig,
     table: &Table,
     label: Option<usize>,
+    index: Option<usize>,
 ) -> Result<Vec<usize>> {
     let mut places = Vec::new();
     for part in config.columns.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -112,7 +127,7 @@ pub(super) fn selected(
         }
     }
     if places.is_empty() {
-        places = (0..table.width()).collect();
+        places = (0..table.width()).filter(|place| Some(*place) != index).collect();
     }
     places.retain(|&place| Some(place) != label);
     if places.is_empty() {
@@ -125,12 +140,46 @@ pub(super) fn selected(
     Ok(places)
 }
 
-fn label_column(config: &FilesConfig, table: &Table) -> Result<usize> {
+/// Whether the first row holds names although it has numbers: what would be its label occurs nowhere else, and every
+/// other label does.
+fn begins_with_names(config: &FilesConfig, table: &Table) -> Result<bool> {
+    let label = label_column(config, table, index_column(table))?;
+    let first = table.head[0].1.get(label).map(|cell| cell.trim()).unwrap_or_default();
+    if config.target != TargetChoice::Class || first.is_empty() || is_number(first) {
+        return Ok(false);
+    }
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    table.for_each(|_, cells| {
+        let cell = cells.get(label).map(|cell| cell.trim()).unwrap_or_default();
+        *counts.entry(cell.to_owned()).or_default() += 1;
+        Ok(())
+    })?;
+    let once = counts.remove(first) == Some(1);
+    Ok(once && counts.len() > 1 && counts.values().all(|count| *count > 1))
+}
+
+/// The column that only counts the rows: it has no name, or the table has no header and it is the first one, and its
+/// cells are whole numbers of which each is one more than the one before.
+pub(super) fn index_column(table: &Table) -> Option<usize> {
+    let unnamed = |name: &String| name.is_empty() || name.starts_with("Unnamed:");
+    let (place, least) = match &table.header {
+        Some(names) => (names.iter().position(unnamed)?, 2),
+        None => (0, INDEX_ROWS),
+    };
+    let numbers = table.head.iter().map(|(_, row)| row.get(place)?.trim().parse::<i64>().ok());
+    let numbers = numbers.collect::<Option<Vec<_>>>()?;
+    let counts = numbers.len() >= least && numbers.windows(2).all(|two| two[1] == two[0] + 1);
+    (counts && table.width() > 1).then_some(place)
+}
+
+fn label_column(config: &FilesConfig, table: &Table, index: Option<usize>) -> Result<usize> {
     if !config.label.is_empty() {
         return table.column("label", &config.label);
     }
-    let usual = ["label", "class", "target", "y"];
-    Ok(usual.iter().find_map(|name| table.named(name)).unwrap_or(0))
+    Ok(LABEL_NAMES
+        .iter()
+        .find_map(|name| table.named(name))
+        .unwrap_or(usize::from(index == Some(0))))
 }
 
 /// Whether the sequences are text: as told, or when a cell of the first rows is not a number.
@@ -145,7 +194,7 @@ fn choose_text(config: &FilesConfig, table: &Table, columns: &[usize]) -> bool {
 /// Line, column and text of the first cell that is neither a number nor empty.
 fn not_a_number<'a>(table: &'a Table, columns: &'a [usize]) -> Option<(u64, usize, &'a str)> {
     let cells = table.head.iter().flat_map(|(line, row)| {
-        columns.iter().filter_map(move |&column| Some((*line, column, row.get(column)?)))
+        columns.iter().filter_map(move |&column| Some((*line, column, row.get(column)?.as_str())))
     });
     cells.into_iter().find(|(_, _, cell)| !cell.trim().is_empty() && !is_number(cell))
 }
@@ -157,8 +206,7 @@ fn text_column(config: &FilesConfig, table: &Table, columns: &[usize]) -> Result
     if let [only] = columns {
         return Ok(*only);
     }
-    let usual = ["text", "sentence", "review", "document", "sequence", "content"];
-    usual.iter().find_map(|name| table.named(name)).ok_or_else(|| {
+    TEXT_NAMES.iter().find_map(|name| table.named(name)).ok_or_else(|| {
         let what =
             "which column holds the text? Set task.text, or task.columns to columns of numbers";
         match not_a_number(table, columns) {

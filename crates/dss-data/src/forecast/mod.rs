@@ -17,8 +17,10 @@ use std::sync::Arc;
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
+pub use dss_format::encoder::ForecastEncoder;
+
 use self::baselines::Baselines;
-pub use self::encoder::{ForecastEncoder, Window};
+pub use self::encoder::{Window, window};
 use self::series::{Series, find};
 use self::windows::Windows;
 use crate::config::TaskSource;
@@ -66,6 +68,14 @@ impl Default for ForecastConfig {
 }
 
 impl TaskSource for ForecastConfig {
+    fn place(&self) -> &str {
+        &self.path
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
             self.path = file.to_string_lossy().into_owned();

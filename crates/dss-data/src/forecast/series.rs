@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::table::{Column, Header, Separator, Table};
+use dss_format::encoder::Column;
+
+use crate::delimited::Separator;
+use crate::table::{Header, Table};
 use crate::{Error, Result, io};
 
 /// Where ETTh1 lies in a data folder.
@@ -46,7 +49,7 @@ pub(super) struct Series {
 impl Series {
     /// Reads the column with this name or number; the last one if it is empty.
     pub(super) fn read(path: &Path, column: &str) -> Result<Self> {
-        let table = Table::open(path, Separator::of(path), Header::Auto, &[column])?;
+        let table = Table::open(path, Separator::of_name(path), Header::Auto, &[column])?;
         let place = match column.trim().is_empty() {
             true => table.width().saturating_sub(1),
             false => table.column("column", column)?,
@@ -57,7 +60,7 @@ impl Series {
     /// Reads the column of the same name, or at the same place in a table without names.
     pub(super) fn read_again(path: &Path, column: &Column) -> Result<Self> {
         let known: Vec<&str> = column.name.iter().map(String::as_str).collect();
-        let table = Table::open(path, Separator::of(path), Header::Auto, &known)?;
+        let table = Table::open(path, Separator::of_name(path), Header::Auto, &known)?;
         let place = match &column.name {
             Some(name) if table.header.is_some() => table.named(name).ok_or_else(|| {
                 let what = format!("no column {name:?}; it has {}", table.describe());

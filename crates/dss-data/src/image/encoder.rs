@@ -2,36 +2,15 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use dss_format::encoder::GreyEncoder;
 
 use super::grey::{PIXELS, read_grey, record_grey, records};
+use crate::encoder::ReadFile;
 use crate::{Input, Result, io};
 
-/// How 32 × 32 images become sequences: x' = (x - mean) / sd, row by row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GreyEncoder {
-    /// Taken off; grey is 0 to 255.
-    pub mean: f64,
-    /// Divided by.
-    pub sd: f64,
-}
-
-impl Default for GreyEncoder {
-    /// The statistics of CIFAR-10's training images, rounded as is usual.
-    fn default() -> Self {
-        Self { mean: 122.6, sd: 61.0 }
-    }
-}
-
-impl GreyEncoder {
-    /// The value of every grey.
-    pub(super) fn values(&self) -> [f32; 256] {
-        let Self { mean, sd } = self;
-        std::array::from_fn(|x| ((x as f64 / 255.0 - mean / 255.0) / (sd / 255.0)) as f32)
-    }
-
+impl ReadFile for GreyEncoder {
     /// All images of an idx file (grey) or of a binary file of CIFAR-10 (`.bin`).
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let values = self.values();
         let file = io::file_name(path);
         let name = |i| format!("{file}[{i}]");

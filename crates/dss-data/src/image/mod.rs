@@ -12,7 +12,7 @@ use std::sync::Arc;
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-pub use encoder::GreyEncoder;
+pub use dss_format::encoder::GreyEncoder;
 pub use grey::{SIDE, grey};
 use source::Source;
 
@@ -21,7 +21,8 @@ use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, content_order};
 use crate::{
-    Dataset, Encoder, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
+    Dataset, Encoder, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec, io,
+    subset,
 };
 
 /// The classes, in the order of the labels.
@@ -60,10 +61,22 @@ impl Default for ImageConfig {
 #[derive(Serialize, Deserialize)]
 struct About {
     train: usize,
-    note: Option<String>,
+    note: Option<Note>,
 }
 
 impl TaskSource for ImageConfig {
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn set_skip_bad(&mut self) {
+        self.skip_bad = true;
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }
@@ -92,11 +105,13 @@ impl TaskSource for ImageConfig {
             hash.bytes(key, &(numbers.len() as u64).to_le_bytes());
         }
 
-        let mut notes: Vec<String> = about.note.into_iter().collect();
+        let mut notes: Vec<Note> = about.note.into_iter().collect();
         let found = [about.train, store.len() - about.train];
         if found != OFFICIAL {
             let [a, b] = found;
-            notes.push(format!("{a} training and {b} test images; CIFAR-10 has 50000 and 10000"));
+            notes.push(
+                format!("{a} training and {b} test images; CIFAR-10 has 50000 and 10000").into(),
+            );
         }
         let encoder = GreyEncoder::default();
         let values = Arc::new(encoder.values());

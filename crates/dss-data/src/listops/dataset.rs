@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use dss_format::encoder::{EOS, ListopsEncoder, Vocabulary};
 
 use super::expressions::Expressions;
 use super::{symbols, tsv};
-use crate::vocabulary::EOS;
-use crate::{Dataset, Error, Example, Input, Result, Target, Vocabulary, io};
+use crate::encoder::ReadFile;
+use crate::{Dataset, Error, Example, Input, Result, Target, io};
 
 /// `<pad> <unk> <eos>`, then the 15 symbols by falling frequency in the training part (FIRST and LAST only if present).
 pub(super) fn vocabulary(rows: &Expressions, train: usize) -> Vocabulary {
@@ -48,24 +48,15 @@ fn encode(ids: &Ids, codes: &[u8]) -> Input {
     Input::Tokens(symbols.chain([EOS]).collect())
 }
 
-/// How expressions become tokens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListopsEncoder {
-    /// Symbols and ids.
-    pub vocabulary: Vocabulary,
-    /// Length L of the model.
-    pub len: usize,
+/// The id of every code.
+pub(super) fn ids(encoder: &ListopsEncoder) -> Ids {
+    symbols::SYMBOLS.map(|symbol| encoder.vocabulary.id(symbol))
 }
 
-impl ListopsEncoder {
-    /// The id of every code.
-    pub(super) fn ids(&self) -> Ids {
-        symbols::SYMBOLS.map(|symbol| self.vocabulary.id(symbol))
-    }
-
+impl ReadFile for ListopsEncoder {
     /// One expression per line, in the token or the tree form.
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
-        let ids = self.ids();
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        let ids = ids(self);
         let one = |(line, codes): (u64, Vec<u8>)| {
             if codes.len() >= self.len {
                 let what =

@@ -4,7 +4,6 @@
 //! depth `max_depth` is an operator with probability 1/4 and else a digit; an operator has 2..`max_args` children; trees
 //! with `min_length` < length < `max_length` symbols are kept, each only once.
 
-mod cache;
 mod dataset;
 mod evaluate;
 mod expressions;
@@ -12,23 +11,29 @@ mod generate;
 pub mod symbols;
 mod tsv;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-pub use dataset::ListopsEncoder;
-use dataset::{Part, vocabulary};
+use dataset::{Part, ids, vocabulary};
+use dss_format::encoder::Encoder;
+pub use dss_format::encoder::ListopsEncoder;
 pub use evaluate::evaluate;
 pub use expressions::Expressions;
 pub use generate::generate;
 pub use tsv::{read_tsv, write_tsv};
 
 use crate::config::TaskSource;
-use crate::hash::{SplitHash, hex};
-use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
+use crate::hash::SplitHash;
+use crate::store::{Store, StoreKey};
+use crate::{Dataset, Error, InputKind, Note, Result, TargetKind, Task, TaskSpec, io, limits};
+
+/// Rises when the generator makes other expressions.
+const GENERATOR_VERSION: u32 = 1;
+/// Fewer expressions than this are made in a moment, and not kept.
+const KEPT: usize = 10_000;
 
 /// Which trees are drawn and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,7 +72,7 @@ pub struct ListopsConfig {
     pub seed: u64,
     /// Folder with basic_train.tsv, basic_val.tsv and basic_test.tsv (or .gz); empty = generate.
     pub dir: String,
-    /// Folder that keeps generated data for later runs; empty = none.
+    /// Not read: configuration files of older runs have it.
     pub cache: String,
 }
 
@@ -90,16 +95,27 @@ impl Default for ListopsConfig {
 }
 
 impl TaskSource for ListopsConfig {
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn length(&self) -> Option<usize> {
+        Some(self.len)
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
-        io::locate(&mut self.cache, None);
     }
 
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         let mut notes = Vec::new();
         let (rows, counts, hash) = if self.dir.is_empty() {
             self.check()?;
-            let rows = self.cached(progress, &mut notes)?;
+            let rows = self.generated(progress, &mut notes)?;
             let mut hash = SplitHash::new(name);
             hash.settings(&self.identity());
             hash.bytes("labels", rows.labels());
@@ -124,7 +140,7 @@ impl TaskSource for ListopsConfig {
             pair: false,
         };
         let encoder = ListopsEncoder { vocabulary, len: spec.len };
-        let ids = encoder.ids();
+        let ids = ids(&encoder);
         let rows = Arc::new(rows);
         let mut start = 0;
         let [train, val, test] = counts.map(|count| -> Arc<dyn Dataset> {
@@ -177,36 +193,48 @@ impl ListopsConfig {
         Ok(())
     }
 
-    /// Generates all splits, or takes them from the cache.
-    fn cached(&self, progress: &dyn Fn(&str), notes: &mut Vec<String>) -> Result<Expressions> {
-        if self.cache.is_empty() {
+    /// Generates all splits, or takes them from the cache folder.
+    fn generated(&self, progress: &dyn Fn(&str), notes: &mut Vec<Note>) -> Result<Expressions> {
+        if self.count() < KEPT {
             return self.generate(progress);
         }
-        let key = self.cache_key();
-        let path = PathBuf::from(&self.cache).join(format!("listops-{}.bin", hex(&key[..8])));
-        if path.exists() {
-            match cache::unpack(&key, &io::read(&path)?) {
-                Some(rows) if rows.len() == self.count() => return Ok(rows),
-                _ => notes.push(format!("{} was damaged; made it anew", path.display())),
+        let key = StoreKey::new("listops", GENERATOR_VERSION).settings(&self.identity());
+        let mut made = None;
+        let store = Store::open_or_build(key, |writer| {
+            let rows = made.insert(self.generate(progress)?);
+            let examples = rows.labels().iter().enumerate();
+            examples
+                .into_iter()
+                .try_for_each(|(i, &label)| writer.push(label.into(), rows.codes(i)))
+        });
+        match (store, made) {
+            (Ok(_), Some(rows)) => Ok(rows),
+            (Ok(store), None) if !store.is_intact() => {
+                let path = store.path().display();
+                notes.push(
+                    format!("{path} is damaged; generated the data again: delete the file").into(),
+                );
+                self.generate(progress)
             }
+            (Ok(store), None) => {
+                let mut rows = Expressions::default();
+                (0..store.len()).for_each(|i| rows.push(store.bytes(i), store.label(i) as u8));
+                Ok(rows)
+            }
+            // What cannot be kept can still be used.
+            (Err(error @ Error::Io { .. }), made) => {
+                notes.push(format!("the generated data are used but not kept: {error}").into());
+                made.map_or_else(|| self.generate(progress), Ok)
+            }
+            (Err(error), _) => Err(error),
         }
-        let rows = self.generate(progress)?;
-        if let Err(error) = io::write_atomic(&path, &cache::pack(&key, &rows)) {
-            notes.push(format!("the generated data are used but not kept: {error}"));
-        }
-        Ok(rows)
-    }
-
-    fn cache_key(&self) -> [u8; 32] {
-        let json = serde_json::to_vec(&self.identity()).expect("settings are plain data");
-        Sha256::digest(json).into()
     }
 
     fn generate(&self, progress: &dyn Fn(&str)) -> Result<Expressions> {
         let rows = generate(&self.grammar(), self.count(), self.seed, progress);
         if rows.len() < self.count() {
             let what = format!(
-                "only {} different expressions turned up, {} are wanted; allow more lengths, depth or arguments",
+                "could generate only {} of {} different expressions; allow more lengths, depth or arguments",
                 rows.len(),
                 self.count()
             );

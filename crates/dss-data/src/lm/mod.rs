@@ -6,7 +6,6 @@
 //! begins with `context` of its length read but not scored, so that no character is judged with less context than that
 //! (the first ones of a part have the end of the part before them as context).
 
-mod alphabet;
 mod find;
 mod windows;
 
@@ -16,11 +15,15 @@ use std::sync::Arc;
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-pub use self::alphabet::{LmEncoder, Unit};
+pub use dss_format::encoder::{LmEncoder, Unit};
+
 use self::windows::{Fixed, Shifted, Tokens};
 use crate::config::TaskSource;
+use crate::encoder::{self, ReadFile};
 use crate::hash::SplitHash;
-use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
+use crate::{
+    Dataset, Encoder, Error, Input, InputKind, Result, TargetKind, Task, TaskSpec, io, limits,
+};
 
 /// Settings of the task `lm`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
@@ -54,6 +57,14 @@ impl Default for LmConfig {
 }
 
 impl TaskSource for LmConfig {
+    fn place(&self) -> &str {
+        &self.path
+    }
+
+    fn length(&self) -> Option<usize> {
+        Some(self.len)
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
             self.path = file.to_string_lossy().into_owned();
@@ -66,9 +77,9 @@ impl TaskSource for LmConfig {
         let path = find::text(&self.path, data_dir)?;
         progress(&format!("reading {}", path.display()));
         let text = find::read(&path)?;
-        let encoder = LmEncoder::of(self.unit, &text, self.len)
-            .map_err(|fault| Error::line(&path, fault.line, fault.what))?;
-        let ids = encoder.encode(&text).map_err(|f| Error::line(&path, f.line, f.what))?;
+        let encoder = LmEncoder::for_text(self.unit, &text, self.len)
+            .map_err(|fault| encoder::at(&path, fault))?;
+        let ids = encoder.encode(&text).map_err(|fault| encoder::at(&path, fault))?;
         let tokens = Arc::new(Tokens::new(ids, encoder.vocab()));
 
         let n = tokens.len();
@@ -98,7 +109,7 @@ impl TaskSource for LmConfig {
         let tail = if test == 0 { train..n } else { train + val..n };
         let mut notes = Vec::new();
         if test == 0 {
-            notes.push("task.test = 0: the validation text is also the test text".to_owned());
+            notes.push("task.test = 0: the validation text is also the test text".into());
         }
         let vocabulary = encoder.labels();
         Ok(Task {
@@ -150,21 +161,30 @@ fn spec(name: &str, encoder: &LmEncoder) -> TaskSpec {
     }
 }
 
-impl LmEncoder {
-    /// A whole text file, to be scored.
-    pub fn score(&self, path: &Path) -> Result<Scored> {
-        let text = find::read(path)?;
-        let ids = self.encode(&text).map_err(|f| Error::line(path, f.line, f.what))?;
-        if ids.len() < 2 {
-            let what = format!("a text of at least two {} is needed", self.unit.plural());
-            return Err(Error::content(path, what));
-        }
-        let tokens = Arc::new(Tokens::new(ids, self.vocab()));
-        let all = 1..tokens.len();
-        let count = all.len();
-        let windows = Arc::new(Fixed::new(tokens, all, self.len, self.len / 2));
-        Ok(Scored { windows, spec: spec("lm", self), tokens: count })
+/// The ids of a whole text file.
+fn read_ids(encoder: &LmEncoder, path: &Path) -> Result<Vec<u32>> {
+    encoder.encode(&find::read(path)?).map_err(|fault| encoder::at(path, fault))
+}
+
+impl ReadFile for LmEncoder {
+    /// A whole file as one sequence.
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        Ok(vec![(io::file_name(path), Input::Tokens(read_ids(self, path)?))])
     }
+}
+
+/// A whole text file, to be scored.
+pub fn score(encoder: &LmEncoder, path: &Path) -> Result<Scored> {
+    let ids = read_ids(encoder, path)?;
+    if ids.len() < 2 {
+        let what = format!("a text of at least two {} is needed", encoder.unit.plural());
+        return Err(Error::content(path, what));
+    }
+    let tokens = Arc::new(Tokens::new(ids, encoder.vocab()));
+    let all = 1..tokens.len();
+    let count = all.len();
+    let windows = Arc::new(Fixed::new(tokens, all, encoder.len, encoder.len / 2));
+    Ok(Scored { windows, spec: spec("lm", encoder), tokens: count })
 }
 
 /// A text as windows: every token but the first, of which nothing can be known, is scored once; half of a window is

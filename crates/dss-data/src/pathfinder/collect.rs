@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::Result;
 use crate::hash::hex;
 use crate::store::{Writer, content_order};
+use crate::{Note, Result};
 
 /// What is known about images read from files.
 #[derive(Serialize, Deserialize)]
@@ -15,14 +15,14 @@ pub(super) struct Facts {
     /// SHA-256, in hex, of all images and labels in that order.
     pub(super) content: String,
     /// Remarks for the user.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
 }
 
 /// Writes images to the store and remembers what they were.
 pub(super) struct Collected<'a> {
     writer: &'a mut Writer,
     digests: Vec<[u8; 32]>,
-    notes: Vec<String>,
+    notes: Vec<Note>,
 }
 
 impl<'a> Collected<'a> {
@@ -40,7 +40,7 @@ impl<'a> Collected<'a> {
         self.writer.push(label, levels)
     }
 
-    pub(super) fn note(&mut self, note: String) {
+    pub(super) fn note(&mut self, note: Note) {
         self.notes.push(note);
     }
 

@@ -4,9 +4,10 @@ use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use dss_format::encoder::PathfinderEncoder;
 
 use super::grey;
+use crate::encoder::ReadFile;
 use crate::idx::read_idx;
 use crate::store::Store;
 use crate::{Dataset, Error, Example, Input, Result, Target, io};
@@ -34,16 +35,9 @@ fn sequence(levels: &[u8]) -> Input {
     Input::Values(levels.iter().map(|&v| (f32::from(v) / 255.0 - 0.5) / 0.5).collect())
 }
 
-/// How images become sequences.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathfinderEncoder {
-    /// Side of the images.
-    pub size: usize,
-}
-
-impl PathfinderEncoder {
+impl ReadFile for PathfinderEncoder {
     /// The image of a PNG file, or all images of an idx file.
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let name = io::file_name(path);
         let start = io::open(path)?.fill_buf().map_err(Error::io("read", path))?.to_vec();
         if start.starts_with(grey::SIGNATURE) {

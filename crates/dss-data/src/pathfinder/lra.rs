@@ -165,9 +165,8 @@ pub(super) fn read(
         skips.check::<()>(Err(Error::content(&file, "listed in the metadata, but not there")))?;
     }
     if unlisted > 0 {
-        out.note(format!(
-            "pictures left out because no row of the metadata names them: {unlisted}"
-        ));
+        let what = "pictures left out because no row of the metadata names them";
+        out.note(format!("{what}: {unlisted}").into());
     }
     Ok(true)
 }

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use collect::{Collected, Facts};
 use dataset::Part;
-pub use dataset::PathfinderEncoder;
+pub use dss_format::encoder::PathfinderEncoder;
 pub use generate::{Generator, PathImage};
 use parameters::{CONTOURS, Parameters, SIZES};
 pub use release::write_lra_folder;
@@ -87,6 +87,18 @@ impl Default for PathfinderConfig {
 }
 
 impl TaskSource for PathfinderConfig {
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn set_skip_bad(&mut self) {
+        self.skip_bad = true;
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::Result;
 use crate::characters::{TextDigest, TextWriter, Texts, damaged};
 use crate::task::Split;
+use crate::{Note, Result};
 
 /// Two documents, by number, and their class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl<'w> Builder<'w> {
         self.pairs[split as usize].extend(bytes);
     }
 
-    pub(super) fn finish(mut self, note: Option<String>) -> Result<()> {
+    pub(super) fn finish(mut self, note: Option<Note>) -> Result<()> {
         for pairs in &self.pairs {
             self.texts.extra(pairs)?;
         }

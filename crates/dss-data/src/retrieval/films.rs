@@ -8,10 +8,10 @@ use super::builder::{Builder, Pair};
 use super::class;
 use crate::characters::{digest, rows};
 use crate::skip::Skips;
-use crate::table::quoted;
 use crate::task::Split;
 use crate::text::{Review, Reviews};
 use crate::{Error, Result};
+use dss_format::encoder::quoted;
 
 /// A review: whether it is of the test set, its class, its index.
 type Name = (bool, u32, u64);

@@ -23,16 +23,33 @@ use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
-use crate::table::quoted;
 use crate::task::Split;
 use crate::{
-    Dataset, Encoder, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io, subset,
+    Dataset, Encoder, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec, io,
+    subset,
 };
+use dss_format::encoder::quoted;
 
 /// Raised when the stored form changes.
 const VERSION: u32 = 1;
 
 impl TaskSource for RetrievalConfig {
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn length(&self) -> Option<usize> {
+        Some(self.len)
+    }
+
+    fn set_skip_bad(&mut self) {
+        self.skip_bad = true;
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
         io::locate(&mut self.reviews, data_dir);
@@ -44,7 +61,7 @@ impl TaskSource for RetrievalConfig {
         let key = source.key(StoreKey::new("retrieval", VERSION).settings(&self.stored()))?;
         let store = Store::open_or_build(key, |writer| self.store(&source, writer, progress))?;
         let texts = Texts::open(store, self.level, self.len, self.min_count)?;
-        let mut notes: Vec<String> = texts.note().cloned().into_iter().collect();
+        let mut notes: Vec<Note> = texts.note().cloned().into_iter().collect();
         if matches!(source, Pairs::Films { .. }) {
             notes.push("the pairs are film reviews (same film or not), a stand-in for AAN".into());
         }

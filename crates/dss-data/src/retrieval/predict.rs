@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::characters::{TextEncoder, rows};
+use crate::characters::{Ids, TextEncoder, encode, rows};
 use crate::{Error, Input, Result, io, text};
 
 /// Columns of the training data: label, two ids, two texts.
@@ -14,7 +14,7 @@ pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, In
     if !matches!(io::extension(path).as_str(), "tsv" | "tab" | "csv") {
         return text::read(encoder, path);
     }
-    let ids = encoder.ids();
+    let ids = Ids::new(encoder);
     let file = io::file_name(path);
     let mut found = Vec::new();
     rows::for_each_row(path, MOST + 1, &mut |line, cells| {
@@ -24,7 +24,7 @@ pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, In
         }
         for (column, cell) in cells.iter().enumerate().skip(cells.len() - 2) {
             let fault = |what: &str| Error::cell(path, line, column + 1, what);
-            let input = encoder.encode(&ids, cell).map_err(fault)?;
+            let input = encode(encoder, &ids, cell).map_err(fault)?;
             found.push((format!("{file}:{line}:{}", column + 1), input));
         }
         Ok(())

@@ -7,20 +7,22 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::form::{Form, Moments};
+use dss_format::encoder::SoundForm;
+use dss_format::encoder::speech::{RATE, SAMPLES};
+
+use super::form::{self, Moments};
 use super::layout::{ClipName, Lists, list_of};
 use super::words::Words;
-use super::{RATE, SAMPLES};
 use crate::skip::Skips;
 use crate::source::for_each_file;
 use crate::store::{Store, StoreKey, Writer};
 use crate::task::Split;
-use crate::{Error, Result, audio};
+use crate::{Error, Note, Result, audio};
 
 /// Files that are decoded together.
 const TOGETHER: usize = 256;
 /// The most samples that are decoded before a clip is found too long.
-const MOST: usize = 1 << 20;
+pub(super) const MOST: usize = 1 << 20;
 
 /// What is known of a clip.
 pub(super) struct Clip {
@@ -41,12 +43,12 @@ pub(super) struct Clips {
     pub store: Arc<Store>,
     pub list: Vec<Clip>,
     /// Which faulty files were skipped.
-    pub note: Option<String>,
+    pub note: Option<Note>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct About {
-    note: Option<String>,
+    note: Option<Note>,
 }
 
 impl Clips {
@@ -54,11 +56,11 @@ impl Clips {
     pub fn load(
         path: &Path,
         words: Words,
-        form: Form,
+        form: SoundForm,
         skip_bad: bool,
         progress: &dyn Fn(&str),
     ) -> Result<Self> {
-        let key = StoreKey::new(form.task(), 1).settings(&(words, skip_bad)).source(path)?;
+        let key = StoreKey::new(form::task(form), 1).settings(&(words, skip_bad)).source(path)?;
         let store = Store::open_or_build(key, |writer| {
             progress(&format!("Speech Commands: decoding {}", path.display()));
             let mut build = Build {
@@ -84,18 +86,17 @@ impl Clips {
 }
 
 /// The samples of a WAV or FLAC file; `Err` says what is wrong with it.
-pub(super) fn samples(bytes: &[u8], rate: u32) -> std::result::Result<Vec<i16>, String> {
+pub(super) fn samples(bytes: &[u8]) -> std::result::Result<Vec<i16>, String> {
     let audio = audio::decode(bytes, MOST)?;
-    if (audio.rate, audio.channels, audio.bits) != (rate, 1, 16) {
+    if (audio.rate, audio.channels, audio.bits) != (RATE, 1, 16) {
         return Err(format!(
-            "{} Hz, {} channel(s), {} bits; {rate} Hz, 1 channel and 16 bits are expected: convert the file",
+            "{} Hz, {} channel(s), {} bits; {RATE} Hz, 1 channel and 16 bits are expected: convert the file",
             audio.rate, audio.channels, audio.bits
         ));
     }
-    let most = SAMPLES / (RATE / rate) as usize;
     match audio.samples.len() {
         0 => Err("no samples in this file".into()),
-        n if n > most => Err(format!("{n} samples; a clip has at most {most}: cut the file")),
+        n if n > SAMPLES => Err(format!("{n} samples; a clip has at most {SAMPLES}: cut the file")),
         _ => Ok(audio.samples.iter().map(|s| (s * 32768.0) as i16).collect()),
     }
 }
@@ -104,7 +105,7 @@ pub(super) fn samples(bytes: &[u8], rate: u32) -> std::result::Result<Vec<i16>, 
 struct Build<'a> {
     path: &'a Path,
     words: &'a [&'a str],
-    form: Form,
+    form: SoundForm,
     progress: &'a dyn Fn(&str),
     skips: Skips,
     lists: Lists,
@@ -149,11 +150,11 @@ impl Build<'_> {
         let waiting = std::mem::take(&mut self.waiting);
         let decode = |(name, bytes): (String, Vec<u8>)| {
             let samples =
-                samples(&bytes, RATE).map_err(|what| Error::content(&path.join(&name), what))?;
+                samples(&bytes).map_err(|what| Error::content(&path.join(&name), what))?;
             let pcm: Vec<u8> = samples.iter().flat_map(|s| s.to_le_bytes()).collect();
             let word =
                 ClipName::parse(&name).and_then(|clip| words.iter().position(|w| *w == clip.word));
-            let (record, moments) = form.record(&samples, &pcm);
+            let (record, moments) = form::record(form, &samples, &pcm);
             let clip = Clip {
                 digest: Sha256::digest(&pcm).into(),
                 word: word.expect("only clips of the words are read") as u32,
@@ -183,7 +184,7 @@ fn write_entry(clip: &Clip, table: &mut Vec<u8>) {
     clip.moments.iter().flatten().for_each(|m| table.extend_from_slice(&m.to_le_bytes()));
 }
 
-fn read_table(store: &Store, form: Form) -> Option<Vec<Clip>> {
+fn read_table(store: &Store, form: SoundForm) -> Option<Vec<Clip>> {
     let clips = store.len().checked_sub(1)?;
     let table = store.bytes(clips);
     let size = 32 + 1 + 4 + 16 * form.channels();

@@ -2,88 +2,71 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use dss_format::encoder::speech::RATE;
+use dss_format::encoder::{SoundForm, SpeechEncoder};
+use dss_format::feed::SoundFeed;
 
 use super::clips;
-use super::form::{Form, unit_samples};
+use super::form::unit_samples;
 use super::mfcc::mfcc;
-use super::{HALF_RATE, RATE};
+use crate::encoder::ReadFile;
 use crate::{Error, Input, Result, audio, io};
 
-/// How a clip becomes input: x' = (x - mean) / divisor, by channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SpeechEncoder {
-    /// What the model reads.
-    pub form: Form,
-    /// Samples per second that it reads: 16000, or every second one of them.
-    pub rate: u32,
-    /// Mean of the training clips.
-    pub mean: Vec<f32>,
-    /// Standard deviation of the training clips, and a constant.
-    pub divisor: Vec<f32>,
+/// Samples at 16 kHz; what is short is filled up with silence.
+pub(super) fn wave(encoder: &SpeechEncoder, samples: impl Iterator<Item = i16>) -> Input {
+    let (mean, divisor) = (encoder.mean[0], encoder.divisor[0]);
+    let samples = samples.chain(std::iter::repeat(0)).step_by(encoder.stride());
+    let scaled = samples.map(|s| (f32::from(s) / 32768.0 - mean) / divisor);
+    Input::Values(scaled.take(encoder.steps()).collect())
 }
 
-impl SpeechEncoder {
-    /// Steps of an input.
-    pub fn steps(&self) -> usize {
-        self.form.steps().div_ceil(self.stride())
-    }
+/// Features `[161, 20]`.
+pub(super) fn features(encoder: &SpeechEncoder, features: impl Iterator<Item = f32>) -> Input {
+    let scaling = encoder.mean.iter().zip(&encoder.divisor).cycle();
+    Input::Values(features.zip(scaling).map(|(x, (mean, divisor))| (x - mean) / divisor).collect())
+}
 
-    /// Samples per second; features have no rate that could be changed.
-    pub(crate) fn rate(&self) -> Option<f64> {
-        matches!(self.form, Form::Wave).then_some(self.rate.into())
-    }
-
-    fn stride(&self) -> usize {
-        (RATE / self.rate.clamp(1, RATE)) as usize
-    }
-
-    /// Samples at 16 kHz; what is short is filled up with silence.
-    pub(super) fn wave(&self, samples: impl Iterator<Item = i16>) -> Input {
-        self.scaled_wave(samples.chain(std::iter::repeat(0)).step_by(self.stride()))
-    }
-
-    fn scaled_wave(&self, samples: impl Iterator<Item = i16>) -> Input {
-        let (mean, divisor) = (self.mean[0], self.divisor[0]);
-        let scaled = samples.map(|s| (f32::from(s) / 32768.0 - mean) / divisor);
-        Input::Values(scaled.take(self.steps()).collect())
-    }
-
-    /// Features `[161, 20]`.
-    pub(super) fn features(&self, features: impl Iterator<Item = f32>) -> Input {
-        let scaling = self.mean.iter().zip(&self.divisor).cycle();
-        Input::Values(
-            features.zip(scaling).map(|(x, (mean, divisor))| (x - mean) / divisor).collect(),
-        )
-    }
-
-    /// One clip of at most one second: WAV or FLAC, 16 kHz, mono, 16 bit; a model at half rate also takes 8 kHz.
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
-        let fault = |what: String| Error::content(path, what);
-        let channels = self.form.channels();
-        if ![RATE, HALF_RATE].contains(&self.rate)
-            || [&self.mean, &self.divisor].iter().any(|scaling| scaling.len() != channels)
-        {
-            return Err(fault(
-                "the model's scaling of sound is damaged; export the model again".into(),
+/// A whole sound file as a model of the wave reads it in a stream; `Err` says why it does not fit.
+fn clip(encoder: &SpeechEncoder, bytes: &[u8]) -> std::result::Result<Input, String> {
+    let feed = SoundFeed::new(encoder)?;
+    let audio = audio::decode(bytes, clips::MOST)?;
+    let stride = match audio.rate {
+        rate if rate == encoder.rate => 1,
+        RATE => encoder.stride(),
+        rate => {
+            let expected = encoder.rate;
+            return Err(format!(
+                "{rate} Hz, but the model takes {expected} Hz: convert the file, or read it with `dss stream`, which \
+                 changes the model's step"
             ));
         }
+    };
+    let (found, most) = (audio.samples.len() / audio.channels, encoder.steps() * stride);
+    match found {
+        0 => Err("no samples in this file".into()),
+        n if n > most => Err(format!("{n} samples; a clip has at most {most}: cut the file")),
+        _ => {
+            let samples = audio.mono().into_iter().step_by(stride);
+            Ok(Input::Values(samples.map(|x| feed.value(x)).collect()))
+        }
+    }
+}
+
+impl ReadFile for SpeechEncoder {
+    /// One clip of at most one second. A model of the wave reads what `dss stream` reads: any bits and channels, which
+    /// are averaged; a model of every second sample leaves every second one out. Features are made of clips like those
+    /// of the training.
+    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        let fault = |what: String| Error::content(path, what);
         let bytes = io::read(path)?;
-        let input = if self.rate == HALF_RATE && rate(&bytes) == Some(HALF_RATE) {
-            let samples = clips::samples(&bytes, HALF_RATE).map_err(fault)?;
-            self.scaled_wave(samples.into_iter().chain(std::iter::repeat(0)))
-        } else {
-            let samples = clips::samples(&bytes, RATE).map_err(fault)?;
-            match self.form {
-                Form::Wave => self.wave(samples.into_iter()),
-                Form::Mfcc => self.features(mfcc(&unit_samples(&samples)).into_iter()),
+        let input = match self.form {
+            SoundForm::Wave => clip(self, &bytes).map_err(fault)?,
+            SoundForm::Mfcc if self.is_valid() => {
+                let samples = clips::samples(&bytes).map_err(fault)?;
+                features(self, mfcc(&unit_samples(&samples)).into_iter())
             }
+            SoundForm::Mfcc => return Err(fault("the model's scaling of sound is damaged".into())),
         };
         Ok(vec![(io::file_name(path), input)])
     }
-}
-
-/// The rate of a sound file, if it can be read.
-fn rate(bytes: &[u8]) -> Option<u32> {
-    audio::decode(bytes, 1 << 20).ok().map(|audio| audio.rate)
 }

@@ -8,14 +8,11 @@
 use std::f64::consts::PI;
 use std::sync::OnceLock;
 
-use super::SAMPLES;
+use dss_format::encoder::speech::{COEFFICIENTS, FRAMES, SAMPLES};
 
-/// Coefficients per frame.
-pub(super) const COEFFICIENTS: usize = 20;
-/// Frames of a clip.
-pub(super) const FRAMES: usize = SAMPLES / HOP + 1;
 const WINDOW: usize = 200;
 const HOP: usize = 100;
+const _: () = assert!(FRAMES == SAMPLES / HOP + 1);
 const HALF: usize = WINDOW / 2;
 /// Frequencies 0 to 8000 Hz in steps of 80.
 const BINS: usize = HALF + 1;

@@ -20,24 +20,21 @@ use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use clips::Clips;
-pub use encoder::SpeechEncoder;
-pub use form::Form;
+pub use dss_format::encoder::SpeechEncoder;
+use dss_format::encoder::speech::{RATE, SAMPLES};
+use dss_format::encoder::{Encoder, SoundForm};
 pub use words::{ALL, SC10, Words};
 
 use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::store::Store;
 use crate::{
-    Dataset, Encoder, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io,
+    Dataset, Error, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec, io,
     subset,
 };
 
-/// Samples per second of the clips.
-pub const RATE: u32 = 16_000;
 /// Samples per second of the test at another rate.
 pub const HALF_RATE: u32 = 8_000;
-/// Samples of a whole clip.
-pub const SAMPLES: usize = 16_000;
 
 /// Which clips are for training, validation and test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,16 +103,29 @@ impl Default for SpeechConfig {
 }
 
 impl TaskSource for SpeechConfig {
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn set_skip_bad(&mut self) {
+        self.skip_bad = true;
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }
 
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
-        let form = if name == Form::Mfcc.task() { Form::Mfcc } else { Form::Wave };
+        let form =
+            if name == form::task(SoundForm::Mfcc) { SoundForm::Mfcc } else { SoundForm::Wave };
         self.check(form)?;
         let path = source::find(&self.dir, data_dir)?;
         let clips = Clips::load(&path, self.words, form, self.skip_bad, progress)?;
-        let mut notes: Vec<String> = clips.note.clone().into_iter().collect();
+        let mut notes: Vec<Note> = clips.note.clone().into_iter().collect();
         let labels = self.labels(&path, &clips, &mut notes)?;
         let [train, val, test] = self.split(&path, &clips, &mut notes)?;
 
@@ -128,7 +138,7 @@ impl TaskSource for SpeechConfig {
             }
         }
         let moments = train.iter().map(|&i| &clips.list[i as usize].moments);
-        let (mean, divisor) = form.scaling(moments);
+        let (mean, divisor) = form::scaling(form, moments);
         let encoder = SpeechEncoder { form, rate: self.rate, mean, divisor };
 
         // The label of every word, by its number.
@@ -160,10 +170,10 @@ impl TaskSource for SpeechConfig {
 }
 
 impl SpeechConfig {
-    fn check(&self, form: Form) -> Result<()> {
+    fn check(&self, form: SoundForm) -> Result<()> {
         match (self.rate, form) {
-            (RATE, _) | (HALF_RATE, Form::Wave) => Ok(()),
-            (HALF_RATE, Form::Mfcc) => Err(Error::setting(
+            (RATE, _) | (HALF_RATE, SoundForm::Wave) => Ok(()),
+            (HALF_RATE, SoundForm::Mfcc) => Err(Error::setting(
                 "rate",
                 self.rate,
                 "the features are those of 16000 samples per second",
@@ -173,7 +183,7 @@ impl SpeechConfig {
     }
 
     /// The words that occur. The ten commands must all be there; of the 35, an older version has 30.
-    fn labels(&self, path: &Path, clips: &Clips, notes: &mut Vec<String>) -> Result<Vec<String>> {
+    fn labels(&self, path: &Path, clips: &Clips, notes: &mut Vec<Note>) -> Result<Vec<String>> {
         let words = self.words.list();
         let mut there = vec![false; words.len()];
         clips.list.iter().for_each(|clip| there[clip.word as usize] = true);
@@ -188,17 +198,20 @@ impl SpeechConfig {
             return Err(Error::content(path, what));
         }
         if !missing.is_empty() {
-            notes.push(format!(
-                "{} of the {} words are there; missing: {}",
-                labels.len(),
-                words.len(),
-                missing.join(", ")
-            ));
+            notes.push(
+                format!(
+                    "{} of the {} words are there; missing: {}",
+                    labels.len(),
+                    words.len(),
+                    missing.join(", ")
+                )
+                .into(),
+            );
         }
         Ok(labels)
     }
 
-    fn split(&self, path: &Path, clips: &Clips, notes: &mut Vec<String>) -> Result<[Vec<u32>; 3]> {
+    fn split(&self, path: &Path, clips: &Clips, notes: &mut Vec<Note>) -> Result<[Vec<u32>; 3]> {
         let list = &clips.list;
         let mut kept: Vec<u32> = (0..list.len() as u32).collect();
         if self.short == Short::Drop {
@@ -207,7 +220,7 @@ impl SpeechConfig {
             if short > 0 {
                 notes.push(format!(
                     "{short} clips of less than {SAMPLES} samples left out; task.short = \"pad\" keeps them"
-                ));
+                ).into());
             }
         }
         let [mut train, mut val, mut test] = match self.split {
@@ -243,13 +256,13 @@ impl Dataset for Part {
         let number = self.numbers[i] as usize;
         let bytes = self.store.bytes(number);
         let input = match self.encoder.form {
-            Form::Wave => {
+            SoundForm::Wave => {
                 let (samples, _) = bytes.as_chunks();
-                self.encoder.wave(samples.iter().map(|s| i16::from_le_bytes(*s)))
+                encoder::wave(&self.encoder, samples.iter().map(|s| i16::from_le_bytes(*s)))
             }
-            Form::Mfcc => {
+            SoundForm::Mfcc => {
                 let (features, _) = bytes.as_chunks();
-                self.encoder.features(features.iter().map(|f| f32::from_le_bytes(*f)))
+                encoder::features(&self.encoder, features.iter().map(|f| f32::from_le_bytes(*f)))
             }
         };
         let target = Target::Class(self.words[self.store.label(number) as usize]);

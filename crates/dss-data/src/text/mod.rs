@@ -25,14 +25,30 @@ use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
 use crate::task::Split;
 use crate::{
-    Dataset, Encoder, Error, Example, InputKind, Result, Target, TargetKind, Task, TaskSpec, io,
-    subset,
+    Dataset, Encoder, Error, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec,
+    io, subset,
 };
 
 /// Raised when the stored form changes.
 const VERSION: u32 = 1;
 
 impl TaskSource for TextConfig {
+    fn place(&self) -> &str {
+        &self.dir
+    }
+
+    fn counts(&self) -> Option<[usize; 3]> {
+        Some([self.train, self.val, self.test])
+    }
+
+    fn length(&self) -> Option<usize> {
+        Some(self.len)
+    }
+
+    fn set_skip_bad(&mut self) {
+        self.skip_bad = true;
+    }
+
     fn locate(&mut self, data_dir: Option<&Path>) {
         io::locate(&mut self.dir, data_dir);
     }
@@ -47,7 +63,7 @@ impl TaskSource for TextConfig {
         })?;
         let texts = Texts::open(store, self.level, self.len, self.min_count)?;
         let [learn, exam] = [Split::Train, Split::Test].map(|split| self.order(&texts, split));
-        let mut notes: Vec<String> = texts.note().cloned().into_iter().collect();
+        let mut notes: Vec<Note> = texts.note().cloned().into_iter().collect();
         notes.extend(reviews.expected().and_then(|n| incomplete(n, learn.len(), exam.len())));
         let splits = self.split(learn, exam, &mut notes)?;
 
@@ -124,7 +140,7 @@ impl TextConfig {
         &self,
         mut learn: Vec<u32>,
         mut test: Vec<u32>,
-        notes: &mut Vec<String>,
+        notes: &mut Vec<Note>,
     ) -> Result<[Vec<u32>; 3]> {
         subset::limit("test", self.test, &mut test)?;
         let val = match self.validation {
@@ -149,11 +165,10 @@ impl TextConfig {
 }
 
 /// A remark when the official data are not all there.
-fn incomplete(expected: usize, train: usize, test: usize) -> Option<String> {
+fn incomplete(expected: usize, train: usize, test: usize) -> Option<Note> {
     (train != expected || test != expected).then(|| {
-        format!(
-            "{train} training and {test} test reviews found; the official data have {expected} each"
-        )
+        let what = "test reviews found; the official data have";
+        format!("{train} training and {test} {what} {expected} each").into()
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::official::trim;
 use super::tables::{self, Form, NUMBERED, PLAIN, class};
-use crate::characters::{TextEncoder, rows};
+use crate::characters::{Ids, TextEncoder, encode, rows};
 use crate::{Error, Input, Result, io};
 
 /// The largest text file.
@@ -13,11 +13,11 @@ const FILE_LIMIT: u64 = 64 << 20;
 
 /// Reads the texts of a file; labels beside them are not looked at.
 pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, Input)>> {
-    let ids = encoder.ids();
+    let ids = Ids::new(encoder);
     let file = io::file_name(path);
     let mut found = Vec::new();
     let mut add = |line: u64, text: &[u8]| {
-        let input = encoder.encode(&ids, text).map_err(|what| Error::line(path, line, what))?;
+        let input = encode(encoder, &ids, text).map_err(|what| Error::line(path, line, what))?;
         found.push((format!("{file}:{line}"), input));
         Ok(())
     };
@@ -26,7 +26,7 @@ pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, In
         "tsv" | "tab" | "csv" => for_each_text(path, &mut add)?,
         _ => {
             let text = whole(path)?;
-            let input = encoder.encode(&ids, trim(&text));
+            let input = encode(encoder, &ids, trim(&text));
             return Ok(vec![(file, input.map_err(|what| Error::content(path, what))?)]);
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use dss_data::files::{FilesEncoder, Form, Header, InputChoice, Scale, TargetChoice, TokenChoice};
 use dss_data::{
-    Dataset, Encoder, FilesConfig, Input, InputKind, Target, TargetKind, Task, TaskConfig,
+    Dataset, Encoder, FilesConfig, Input, InputKind, ReadFile, Target, TargetKind, Task, TaskConfig,
 };
 
 struct Folder(tempfile::TempDir);
@@ -114,6 +114,61 @@ fn rows_of_a_table_may_be_shorter() {
     }
 }
 
+/// What pandas writes: columns that are numbers, an index without a name.
+#[test]
+fn tables_of_pandas() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{i},0.5,-{i}\n", ["up", "down"][i % 2]);
+    let rows: String = (0..40).map(row).collect();
+    let indexed: String = (0..40).map(|i| format!("{i},{}", row(i))).collect();
+    let read = |name: &str, table: String| {
+        let task = load(config(&folder.write(name, table).path(name)));
+        assert_eq!((sizes(&task), task.spec.len), ([32, 4, 4], 3), "{name}");
+        assert_eq!(classes(&task), ["down", "up"], "{name}");
+        assert!(examples(&task).contains(&(values(&[3.0, 0.5, -3.0]), Target::Class(0))), "{name}");
+        task.notes[0].to_string()
+    };
+    let header = read("label.csv", format!("label,0,1,2\n{rows}"));
+    assert_eq!(
+        header,
+        "label.csv: 40 rows, a header, label from column 1 (\"label\"), 3 steps of numbers per row"
+    );
+    read("other-name.csv", format!("kind,0,1,2\n{rows}"));
+    let plain = read("no-header.csv", rows.clone());
+    assert_eq!(
+        plain,
+        "no-header.csv: 40 rows, no header, label from column 1, 3 steps of numbers per row"
+    );
+    let index = read("index.csv", format!(",label,0,1,2\n{indexed}"));
+    assert!(index.ends_with("column 1 (\"\") only counts the rows"), "{index}");
+    read("index-no-header.csv", indexed);
+    // A first row whose class occurs again is an example.
+    let yes = rows.replace("up", "y").replace("down", "n");
+    assert_eq!(sizes(&load(config(&folder.write("y.csv", yes).path("y.csv")))), [32, 4, 4]);
+}
+
+#[test]
+fn separators_quotes_and_line_ends() {
+    let folder = Folder::new();
+    let table = numbers_csv(true);
+    let expected = examples(&load(config(&folder.write("x.csv", &table).path("x.csv"))));
+    let quoted = table.replace("up,", "\"up\",").replace(",0.5,", ",\"0.5\",");
+    for (name, table) in [
+        ("semicolons.csv", table.replace(',', ";")),
+        ("tabs.csv", table.replace(',', "\t")),
+        ("tabs.tsv", table.replace(',', "\t")),
+        ("quoted.csv", quoted),
+        ("windows.csv", table.replace('\n', "\r\n")),
+        ("mac.csv", table.replace('\n', "\r")),
+    ] {
+        let task = load(config(&folder.write(name, table).path(name)));
+        assert_eq!(examples(&task), expected, "{name}");
+        // New rows are named by their lines, however those end.
+        let read = predict(&task, &folder.path(name)).unwrap();
+        assert_eq!((read.len(), read[0].0.clone()), (40, format!("{name}:2")));
+    }
+}
+
 #[test]
 fn columns_by_name_number_and_range() {
     let folder = Folder::new();
@@ -190,11 +245,11 @@ fn settings_of_the_other_kind_are_refused() {
 #[test]
 fn the_text_column_is_found_or_asked_for() {
     let folder = Folder::new();
-    let rows: String = (0..30).map(|i| format!("{i},word {i},{}\n", i % 2)).collect();
+    let rows: String = (0..30).map(|i| format!("{},word {i},{}\n", 3 * i, i % 2)).collect();
     folder.write("named.csv", format!("id,text,label\n{rows}")).write("plain.csv", rows);
     let task = load(config(&folder.path("named.csv")));
     assert!(
-        task.vocabulary.is_some() && task.notes[0].contains("column 3 (\"label\")"),
+        task.vocabulary.is_some() && task.notes[0].to_string().contains("column 3 (\"label\")"),
         "{:?}",
         task.notes
     );
@@ -230,7 +285,7 @@ fn a_folder_per_class() {
         folder.write("cat/.hidden", "x").write("README", "x").write("dog/notes.md", "x");
         let task = load(config(folder.0.path()));
         assert_eq!((classes(&task), sizes(&task)), (vec!["cat".into(), "dog".into()], [24, 3, 3]));
-        assert!(task.notes[0].starts_with("1 files are not"), "{:?}", task.notes);
+        assert!(task.notes[0].to_string().starts_with("1 files are not"), "{:?}", task.notes);
         if extension == "txt" {
             assert_eq!(task.spec.len, "text 10".len() + 1);
         } else {
@@ -253,7 +308,7 @@ fn given_splits_are_kept() {
     assert_eq!(sizes(&load(config(folder.0.path()))), [18, 2, 6]);
     folder.write("test/a/copy.txt", "train 0").write("test/b/copy.txt", "train 1");
     let notes = load(config(folder.0.path())).notes;
-    assert!(notes[0].contains("also in train"), "{notes:?}");
+    assert!(notes[0].to_string().contains("also in train"), "{notes:?}");
 
     let tables = Folder::new();
     tables.write("train.csv", numbers_csv(true)).write("test.csv", numbers_csv(true));
@@ -424,6 +479,28 @@ fn prediction_on_tables_of_numbers() {
     assert_eq!(predict(&task, &folder.path("more.csv")).unwrap().len(), 1);
     let message = predict(&task, &folder.path("wider.csv")).unwrap_err().to_string();
     assert!(message.contains("reads 3 columns"), "{message}");
+}
+
+/// By the names and the shape of the training, or not at all.
+#[test]
+fn prediction_refuses_other_tables() {
+    let folder = Folder::new();
+    let train = folder.write("train.csv", numbers_csv(true)).path("train.csv");
+    let task = load(config(&train));
+    let refused = |table: &str| {
+        folder.write("new.csv", table);
+        predict(&task, &folder.path("new.csv")).unwrap_err().to_string()
+    };
+    let names = refused("label,a,b,d\nup,1,2,3\n");
+    assert!(names.contains("expected the columns a, b, c, found label, a, b, d"), "{names}");
+    let short = refused("1,2\n3,4\n");
+    assert!(short.contains("line 1: expected 3, or 4 with a label, cells"), "{short}");
+    let long = refused("up,1,2,3\nup,1,2,3,4\n");
+    assert!(long.contains("line 2: expected 4 cells, found 5"), "{long}");
+    // A label is not a sample, in rows of any length.
+    folder.write("ragged.csv", "up,1,2\ndown,3\n");
+    let read = predict(&task, &folder.path("ragged.csv")).unwrap();
+    assert_eq!((&read[0].1, &read[1].1), (&values(&[1.0, 2.0]), &values(&[3.0])));
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dss_data::listops::{Expressions, evaluate, generate, read_tsv, symbols};
-use dss_data::{Dataset, Encoder, Input, InputKind, ListopsConfig, Target, Task, TaskConfig};
+use dss_data::{
+    Dataset, Encoder, Input, InputKind, ListopsConfig, ReadFile, Target, Task, TaskConfig,
+};
 use proptest::prelude::*;
 
 fn excerpt(name: &str) -> PathBuf {
@@ -114,42 +116,50 @@ fn the_generated_data_are_pinned() {
     );
 }
 
+/// The only test that uses the cache folder: the setting is one of the whole process.
 #[test]
-fn the_cache_gives_the_same_data_and_survives_damage() {
+fn kept_data_are_the_same_and_survive_damage() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("cache");
-    let config = ListopsConfig { cache: cache.to_str().unwrap().into(), ..small() };
-    let plain = load(&small());
-    let same = |task: &Task| {
-        assert_eq!(task.split_hash, plain.split_hash);
-        assert_eq!(tokens(&*task.test, 7), tokens(&*plain.test, 7));
-    };
-    same(&load(&config));
+    // SAFETY: the standard library alone reads the environment here, behind its lock.
+    unsafe { std::env::set_var("DSS_CACHE", &cache) };
+    let many = ListopsConfig { train: 9_000, val: 500, test: 500, max_length: 200, ..small() };
+    let first = load(&many);
     let file = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+    let same = |task: &Task| {
+        assert_eq!((&task.split_hash, &task.vocabulary), (&first.split_hash, &first.vocabulary));
+        for i in [0, 77, 499] {
+            assert_eq!(tokens(&*task.test, i), tokens(&*first.test, i));
+        }
+    };
     let written = fs::metadata(&file).unwrap().modified().unwrap();
-    let again = load(&config);
-    same(&again);
-    assert!(again.notes.is_empty());
-    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written);
-
-    let mut bytes = fs::read(&file).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(&file, &bytes).unwrap();
-    let mended = load(&config);
-    same(&mended);
-    assert!(mended.notes[0].contains("damaged"), "{:?}", mended.notes);
-    assert!(load(&config).notes.is_empty());
-    assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
+    same(&load(&many));
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written, "read, not made again");
+    let bytes = fs::read(&file).unwrap();
+    for at in [0, bytes.len() / 2, bytes.len() - 20] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        fs::write(&file, damaged).unwrap();
+        same(&load(&many));
+    }
+    // A cache folder that cannot be: a remark.
+    fs::remove_dir_all(&cache).unwrap();
+    fs::write(&cache, "").unwrap();
+    let task = load(&many);
+    same(&task);
+    assert!(task.notes[0].to_string().contains("used but not kept"), "{:?}", task.notes);
+    assert!(load(&small()).notes.is_empty());
 }
 
+/// What an older version, without a cache folder of all tasks, gave for the same settings.
 #[test]
-fn an_unwritable_cache_is_a_remark() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("file");
-    fs::write(&file, "").unwrap();
-    let task = load(&ListopsConfig { cache: file.join("x").to_str().unwrap().into(), ..small() });
-    assert!(task.notes[0].contains("not kept"), "{:?}", task.notes);
+fn the_split_hash_stays() {
+    let old = serde_json::json!({"name": "listops", "train": 200, "val": 30, "test": 30, "min_length": 10,
+        "max_length": 60, "max_depth": 6, "max_args": 5, "cache": "somewhere"});
+    let config: TaskConfig = serde_json::from_value(old).unwrap();
+    let task = config.load(None, &|_| {}).unwrap();
+    assert_eq!(task.split_hash, load(&small()).split_hash);
+    assert_eq!(task.split_hash, "HASH");
 }
 
 #[test]
@@ -190,7 +200,7 @@ fn settings_are_checked() {
                 train: 999,
                 ..small()
             },
-            "only 400 different",
+            "only 400 of",
         ),
     ];
     for (config, part) in cases {

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use dss_data::idx::read_idx;
 use dss_data::pathfinder::{ImageSet, PathImage, write_lra_folder};
-use dss_data::{Dataset, Encoder, Input, PathfinderConfig, Target, TargetKind, Task, TaskConfig};
+use dss_data::{
+    Dataset, Encoder, Input, PathfinderConfig, ReadFile, Target, TargetKind, Task, TaskConfig,
+};
 use proptest::prelude::*;
 use rayon::prelude::*;
 
@@ -415,7 +417,8 @@ fn faults_are_named_or_skipped() {
         let count = task.train.len() + task.val.len() + task.test.len();
         // The first of two labels is believed.
         assert_eq!(count, if i == 7 { 60 } else { 59 });
-        let notes = task.notes.join("; ");
+        let notes: Vec<String> = task.notes.iter().map(|note| note.to_string()).collect();
+        let notes = notes.join("; ");
         assert!(notes.contains("1 faulty entry skipped") && notes.contains(part), "{notes}");
         let unlisted = notes.contains("no row of the metadata names them: 1");
         assert_eq!(unlisted, (4..7).contains(&i), "{notes}");
@@ -487,7 +490,7 @@ fn faults_of_idx_files() {
     });
     assert!(message.contains("label 12 is 3"), "{message}");
     let task = load(PathfinderConfig { skip_bad: true, ..at(dir.path()) }).unwrap();
-    assert!(task.notes[0].contains("1 faulty entry skipped"), "{:?}", task.notes);
+    assert!(task.notes[0].to_string().contains("1 faulty entry skipped"), "{:?}", task.notes);
     assert_eq!(task.train.len() + task.val.len() + task.test.len(), 59);
 }
 

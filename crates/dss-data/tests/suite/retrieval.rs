@@ -8,8 +8,8 @@ use std::path::Path;
 
 use dss_data::characters::Level;
 use dss_data::{
-    Dataset, Encoder, Example, Input, InputKind, Padding, RetrievalConfig, Target, TargetKind,
-    Task, TaskConfig, collate,
+    Dataset, Encoder, Example, Input, InputKind, Padding, ReadFile, RetrievalConfig, Target,
+    TargetKind, Task, TaskConfig, collate,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -197,7 +197,7 @@ fn pairs_of_reviews() {
     let task = load(config(&dir.path().join("pairs")));
     assert_eq!(sizes(&task), [4, 1, 2]);
     assert_eq!(labels(&task), ["different", "same"]);
-    assert!(task.notes[0].contains("stand-in"), "{:?}", task.notes);
+    assert!(task.notes[0].to_string().contains("stand-in"), "{:?}", task.notes);
     // Characters that no training pair has are <unk>.
     let known = |c: char| task.vocabulary.as_ref().unwrap().contains(&c.to_string());
     let seen = |c: char| if known(c) { c.to_string() } else { "<unk>".into() };
@@ -238,7 +238,7 @@ fn faults_name_file_and_row_or_are_skipped() {
         assert!(told.contains(part) && told.contains("new_aan_pairs.eval.tsv"), "{told}");
         let task = load(RetrievalConfig { skip_bad: true, ..config(dir.path()) });
         assert_eq!(sizes(&task), [4, 4, 4]);
-        assert!(task.notes[0].contains(part), "{:?}", task.notes);
+        assert!(task.notes[0].to_string().contains(part), "{:?}", task.notes);
     }
     for (row, part) in [
         ("1\tpos_0\tpos_99\n", "imdb_pairs_test.tsv, line 3: there is no review test/pos_99"),

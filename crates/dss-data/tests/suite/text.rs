@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use dss_data::characters::Level;
 use dss_data::text::Validation;
 use dss_data::{
-    Dataset, Encoder, Input, InputKind, Target, TargetKind, Task, TaskConfig, TextConfig,
+    Dataset, Encoder, Input, InputKind, ReadFile, Target, TargetKind, Task, TaskConfig, TextConfig,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -145,7 +145,11 @@ fn every_form_gives_the_same_splits() {
         let [negative, positive] = classes(&**data);
         assert_eq!(negative, positive, "the classes are balanced");
     }
-    assert!(first.notes[0].contains("40 training and 20 test reviews"), "{:?}", first.notes);
+    assert!(
+        first.notes[0].to_string().contains("40 training and 20 test reviews"),
+        "{:?}",
+        first.notes
+    );
     let whole = archive();
     let quoted = |class: usize, _: usize, text: &str| {
         format!("\"{}\",{}", text.replace('"', "\"\""), ["negative", "Positive"][class])
@@ -212,7 +216,11 @@ fn limits_seeds_and_the_authors_way() {
     let test = load(TextConfig { validation: Validation::Test, ..config(dir.path()) });
     assert_eq!(sizes(&test), [40, 20, 20]);
     (0..20).for_each(|i| assert_eq!(test.val.example(i).unwrap(), test.test.example(i).unwrap()));
-    assert!(test.notes.iter().any(|note| note.contains("same reviews")), "{:?}", test.notes);
+    assert!(
+        test.notes.iter().any(|note| note.to_string().contains("same reviews")),
+        "{:?}",
+        test.notes
+    );
 }
 
 #[test]
@@ -254,7 +262,8 @@ fn faults_name_file_and_row_or_are_skipped() {
         let task = load(TextConfig { skip_bad: true, ..strict });
         assert_eq!(sizes(&task), [2, 1, 3]);
         assert!(
-            task.notes[0].contains("1 faulty entry") && task.notes[0].contains(part),
+            task.notes[0].to_string().contains("1 faulty entry")
+                && task.notes[0].to_string().contains(part),
             "{:?}",
             task.notes
         );

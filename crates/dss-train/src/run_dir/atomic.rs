@@ -19,6 +19,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use dss_format::atomic_write;
+
 use crate::error::{Error, Result};
 
 /// Puts `bytes` into `path`, or leaves what was there.
@@ -28,10 +30,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Whether `name` is that of a file beside one of `files`, left by a process that died in [`write_file`].
 pub(crate) fn is_temporary(name: &str, files: &[&str]) -> bool {
-    files.iter().any(|file| {
-        let process = name.strip_prefix(file).and_then(|rest| rest.strip_prefix(".tmp"));
-        process.is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
-    })
+    files.iter().any(|file| atomic_write::is_temporary(name, file))
 }
 
 /// Replaces the directory `path` by what `fill` writes into an empty one, or leaves what was there.
@@ -164,11 +163,10 @@ mod tests {
 
         let file = dir.join("file");
         write_file(&file, b"one").unwrap();
-        let temporary = format!("file.tmp{}", std::process::id());
-        fs::create_dir(dir.join(&temporary)).unwrap();
-        assert!(write_file(&file, b"two").is_err());
-        assert_eq!(fs::read(&file).unwrap(), b"one");
-        assert!(is_temporary(&temporary, &["file"]));
+        assert!(write_file(&last, b"two").is_err(), "a directory is not replaced by a file");
+        assert_eq!(fs::read_to_string(last.join("state")).unwrap(), "good");
+        assert_eq!(names(&dir), ["file", "last"]);
+        assert!(is_temporary(&format!("file.tmp{}", std::process::id()), &["file"]));
         for other in ["file", "file.tmp", "file.tmp1x", "other.tmp1", "my file.tmp1"] {
             assert!(!is_temporary(other, &["file"]), "{other}");
         }

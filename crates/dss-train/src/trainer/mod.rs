@@ -82,8 +82,8 @@ fn run(
     let tell = |text: &str| observer.borrow_mut().event(&Event::Loading(text.to_owned()));
     let task = config.task.load(data_dir, &tell)?;
     let observer = observer.into_inner();
-    for text in &task.notes {
-        observer.event(&Event::Note(text.clone()));
+    for note in &task.notes {
+        observer.event(&Event::Note(note.to_string()));
     }
     check_sizes(&task)?;
     if config.train.carry && task.train.len() < config.train.batch {

@@ -9,8 +9,8 @@ use super::events::{Event, Observer};
 use super::session::Session;
 use crate::bridge;
 use crate::error::{Error, Result};
-use crate::predict::ENCODER;
 use crate::run_dir::atomic;
+use dss_format::encoder::ENCODER;
 
 impl Session<'_> {
     /// Replaces `last/` by the present state.

@@ -88,7 +88,7 @@ fn the_lowest_cross_entropy_is_the_best() {
     let (model, meta) = checkpoint::load(&best, &device).unwrap();
     assert_eq!(meta.labels, ["a", "b", "c", "d", "x"]);
     let Encoder::Lm(encoder) = encoder(&meta).unwrap() else { panic!() };
-    let scored = encoder.score(&text).unwrap();
+    let scored = dss_data::lm::score(&encoder, &text).unwrap();
     assert_eq!(scored.tokens, 7999);
     let all = evaluate(&model, &scored.windows, &scored.spec, 8).unwrap();
     assert!((all.loss - test.loss).abs() < 0.1, "{} {}", all.loss, test.loss);

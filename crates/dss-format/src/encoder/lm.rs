@@ -1,12 +1,11 @@
 //! What the ids of a language model stand for.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::find;
-use crate::{Error, Input, Result, io};
+use super::CharacterIds;
+use crate::feed::Fault;
 
 /// More different characters than this are a sign of something else than text.
 const MAX_SYMBOLS: usize = 1 << 16;
@@ -24,7 +23,7 @@ pub enum Unit {
 
 impl Unit {
     /// Several of them.
-    pub(super) fn plural(self) -> &'static str {
+    pub fn plural(self) -> &'static str {
         match self {
             Self::Char => "characters",
             Self::Byte => "bytes",
@@ -43,18 +42,9 @@ pub struct LmEncoder {
     pub len: usize,
 }
 
-/// Where a text cannot be read, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Line, from 1.
-    pub line: u64,
-    /// What is wrong.
-    pub what: String,
-}
-
 impl LmEncoder {
-    /// All characters of a text.
-    pub(super) fn of(unit: Unit, text: &[u8], len: usize) -> std::result::Result<Self, Fault> {
+    /// For all characters of a text.
+    pub fn for_text(unit: Unit, text: &[u8], len: usize) -> Result<Self, Fault> {
         let symbols = match unit {
             Unit::Byte => Vec::new(),
             Unit::Char => utf8(text)?.chars().collect::<BTreeSet<_>>().into_iter().collect(),
@@ -62,7 +52,7 @@ impl LmEncoder {
         if symbols.len() > MAX_SYMBOLS {
             let n = symbols.len();
             let what = format!("{n} different characters are too many; set task.unit to byte");
-            return Err(Fault { line: 1, what });
+            return Err(Fault { line: 1, column: None, what });
         }
         Ok(Self { unit, symbols, len })
     }
@@ -84,23 +74,16 @@ impl LmEncoder {
     }
 
     /// The ids of a text. A character that the model does not know is a fault: the model has no idea of it.
-    pub fn encode(&self, text: &[u8]) -> std::result::Result<Vec<u32>, Fault> {
+    pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, Fault> {
         if self.unit == Unit::Byte {
             return Ok(text.iter().map(|&b| b.into()).collect());
         }
-        let ids: HashMap<char, u32> = self.symbols.iter().copied().zip(0..).collect();
-        let mut ascii = [None; 128];
-        for (&symbol, &id) in ids.iter().filter(|(symbol, _)| symbol.is_ascii()) {
-            ascii[symbol as usize] = Some(id);
-        }
+        let ids = CharacterIds::of_characters(&self.symbols);
         let text = utf8(text)?;
         let id = |(at, c): (usize, char)| {
-            let known = match ascii.get(c as usize) {
-                Some(id) => *id,
-                None => ids.get(&c).copied(),
-            };
-            known.ok_or_else(|| Fault {
+            ids.id(c).ok_or_else(|| Fault {
                 line: line(text.as_bytes(), at),
+                column: None,
                 what: format!(
                     "the character {c:?} does not occur in the text the model was trained on; leave it out, \
                      or train on a text that has it (or with task.unit = \"byte\")"
@@ -124,18 +107,12 @@ impl LmEncoder {
         }
         Some(text)
     }
-
-    /// A whole file as one sequence.
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
-        let text = find::read(path)?;
-        let ids = self.encode(&text).map_err(|f| Error::line(path, f.line, f.what))?;
-        Ok(vec![(io::file_name(path), Input::Tokens(ids))])
-    }
 }
 
-fn utf8(text: &[u8]) -> std::result::Result<&str, Fault> {
+fn utf8(text: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(text).map_err(|error| Fault {
         line: line(text, error.valid_up_to()),
+        column: None,
         what: "not UTF-8 text; convert it, or train with task.unit = \"byte\"".into(),
     })
 }
@@ -153,7 +130,7 @@ mod tests {
 
     #[test]
     fn ids_by_hand() {
-        let encoder = LmEncoder::of(Unit::Char, "bé a\nb".as_bytes(), 8).unwrap();
+        let encoder = LmEncoder::for_text(Unit::Char, "bé a\nb".as_bytes(), 8).unwrap();
         assert_eq!(encoder.symbols, ['\n', ' ', 'a', 'b', 'é']);
         assert_eq!(encoder.encode("é\nb".as_bytes()).unwrap(), [4, 0, 3]);
         let fault = encoder.encode("ab\nb?".as_bytes()).unwrap_err();
@@ -165,7 +142,7 @@ mod tests {
             serde_json::json!({"unit": "char", "symbols": ["\n", " ", "a", "b", "é"], "len": 8});
         assert_eq!(json, expected);
 
-        let bytes = LmEncoder::of(Unit::Byte, b"\xff", 8).unwrap();
+        let bytes = LmEncoder::for_text(Unit::Byte, b"\xff", 8).unwrap();
         assert_eq!((bytes.vocab(), bytes.labels()[255].as_str()), (256, "0xff"));
         assert_eq!(bytes.decode(&[256]), None);
     }
@@ -174,16 +151,16 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn decode_is_the_inverse_of_encode(text in any::<String>(), bytes in any::<Vec<u8>>()) {
-            let chars = LmEncoder::of(Unit::Char, text.as_bytes(), 8).unwrap();
+            let chars = LmEncoder::for_text(Unit::Char, text.as_bytes(), 8).unwrap();
             let ids = chars.encode(text.as_bytes()).unwrap();
             prop_assert!(ids.iter().all(|&id| (id as usize) < chars.vocab()));
             prop_assert_eq!(chars.decode(&ids).unwrap(), text.as_bytes());
-            let encoder = LmEncoder::of(Unit::Byte, &bytes, 8).unwrap();
+            let encoder = LmEncoder::for_text(Unit::Byte, &bytes, 8).unwrap();
             let ids = encoder.encode(&bytes).unwrap();
             prop_assert_eq!(encoder.decode(&ids).unwrap(), bytes.clone());
             // Any bytes: ids or a fault, never a panic.
             let _ = chars.encode(&bytes);
-            let _ = LmEncoder::of(Unit::Char, &bytes, 8);
+            let _ = LmEncoder::for_text(Unit::Char, &bytes, 8);
         }
     }
 }

@@ -1,0 +1,388 @@
+//! Tables as their bytes arrive: rows of cells between commas, semicolons, tabs or spaces.
+//!
+//! Lines end with LF, CR LF or CR. Cells between commas or semicolons may be quoted; between tabs and spaces a quotation
+//! mark is a character like any other. Empty lines are skipped, but counted.
+
+use std::path::Path;
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use crate::io;
+
+/// The longest row: a text of the longest length L in UTF-8. A quotation mark that is never closed would take in the
+/// whole file.
+pub(crate) const ROW_LIMIT: usize = 64 << 20;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How columns are separated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// By commas; cells may be quoted.
+    Comma,
+    /// By semicolons; cells may be quoted.
+    Semicolon,
+    /// By tabs; quotation marks are ordinary characters.
+    Tab,
+    /// By any number of spaces.
+    Space,
+}
+
+impl Separator {
+    /// Tabs for `.tsv` and `.tab`; of other files the first line tells.
+    pub fn of_name(path: &Path) -> Option<Self> {
+        matches!(io::extension(path).as_str(), "tsv" | "tab").then_some(Self::Tab)
+    }
+
+    /// The first of comma, semicolon and tab that is in the line and not quoted; spaces between numbers; else commas,
+    /// of a table with one column.
+    fn of_line(line: &[u8]) -> Self {
+        let mut quoted = false;
+        let plain: Vec<u8> = (line.iter().copied())
+            .filter(|&byte| {
+                quoted ^= byte == b'"';
+                !quoted
+            })
+            .collect();
+        let text = String::from_utf8_lossy(&plain);
+        let words = || text.split_ascii_whitespace();
+        let numbers = || words().all(|word| word.parse::<f32>().is_ok());
+        match plain {
+            plain if plain.contains(&b',') => Self::Comma,
+            plain if plain.contains(&b';') => Self::Semicolon,
+            plain if plain.contains(&b'\t') => Self::Tab,
+            _ if words().count() > 1 && numbers() => Self::Space,
+            _ => Self::Comma,
+        }
+    }
+
+    fn parser(self) -> Reader {
+        let (delimiter, quoting) = match self {
+            Self::Comma => (b',', true),
+            Self::Semicolon => (b';', true),
+            Self::Tab => (b'\t', false),
+            Self::Space => (b' ', false),
+        };
+        ReaderBuilder::new().delimiter(delimiter).quoting(quoting).build()
+    }
+}
+
+/// A row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// The line on which it begins, from 1.
+    pub line: u64,
+    bytes: &'a [u8],
+    ends: &'a [usize],
+}
+
+impl<'a> Row<'a> {
+    /// The cells.
+    pub fn cells(&self) -> impl Iterator<Item = &'a [u8]> {
+        let (bytes, ends) = (self.bytes, self.ends);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(ends).map(move |(start, &end)| &bytes[start..end])
+    }
+
+    /// The cells as text; `None` if they are not UTF-8.
+    pub fn text(&self) -> Option<Vec<&'a str>> {
+        self.cells().map(|cell| std::str::from_utf8(cell).ok()).collect()
+    }
+}
+
+/// Takes the bytes of a table and gives its rows.
+#[derive(Clone, Debug)]
+pub struct RowReader {
+    separator: Option<Separator>,
+    /// Present once the separator is known.
+    parser: Option<Reader>,
+    /// Bytes that came before the separator was known, and how many of them are parsed.
+    held: Vec<u8>,
+    parsed: usize,
+    /// The cells of the row so far, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    filled: [usize; 2],
+    within_row: bool,
+    row_line: u64,
+    line: u64,
+    after_return: bool,
+}
+
+impl RowReader {
+    /// For a table with this separator; `None`: its first line tells.
+    pub fn new(separator: Option<Separator>) -> Self {
+        Self {
+            separator,
+            parser: None,
+            held: Vec::new(),
+            parsed: 0,
+            bytes: vec![0; 1 << 10],
+            ends: vec![0; 1 << 6],
+            filled: [0; 2],
+            within_row: false,
+            row_line: 1,
+            line: 1,
+            after_return: false,
+        }
+    }
+
+    /// The line (from 1) that is being read.
+    pub fn line(&self) -> u64 {
+        if self.within_row { self.row_line } else { self.line }
+    }
+
+    /// Takes bytes off `input` up to the end of a row; `None`: all are taken, and more are needed.
+    pub fn next<'a>(&'a mut self, input: &mut &[u8]) -> Result<Option<Row<'a>>, String> {
+        if self.parser.is_none() {
+            self.held.extend_from_slice(input);
+            *input = &[];
+            self.begin(false);
+            if self.parser.is_none() {
+                return self.check_length(self.held.len()).map(|()| None);
+            }
+        }
+        if self.parse_held()? {
+            return Ok(Some(self.row()));
+        }
+        let (used, complete) = self.parse(input)?;
+        *input = &input[used..];
+        Ok(if complete { Some(self.row()) } else { None })
+    }
+
+    /// At the end of the bytes: the rows that are left, one by one.
+    pub fn finish(&mut self) -> Result<Option<Row<'_>>, String> {
+        if self.parser.is_none() {
+            self.begin(true);
+        }
+        if self.parse_held()? {
+            return Ok(Some(self.row()));
+        }
+        while self.within_row {
+            if self.parse_record(&[])?.1 {
+                return Ok(Some(self.row()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the parser when the first line that is not empty has come, or all has.
+    fn begin(&mut self, ended: bool) {
+        let mark = BYTE_ORDER_MARK.len();
+        if !ended && self.held.len() < mark {
+            return;
+        }
+        let text = self.held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.held);
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let Some(start) = text.iter().position(|byte| !is_end(byte)) else { return };
+        let first = &text[start..];
+        let end = first.iter().position(is_end);
+        if end.is_none() && !ended && self.separator.is_none() {
+            return;
+        }
+        let line = &first[..end.unwrap_or(first.len())];
+        let separator = self.separator.unwrap_or_else(|| Separator::of_line(line));
+        self.parsed = self.held.len() - text.len();
+        self.separator = Some(separator);
+        self.parser = Some(separator.parser());
+    }
+
+    /// Whether what was held has another row.
+    fn parse_held(&mut self) -> Result<bool, String> {
+        if self.held.is_empty() {
+            return Ok(false);
+        }
+        let held = std::mem::take(&mut self.held);
+        let (used, complete) = self.parse(&held[self.parsed..])?;
+        self.parsed += used;
+        if self.parsed < held.len() {
+            self.held = held;
+        }
+        Ok(complete)
+    }
+
+    /// How many bytes were taken, and whether they end a row.
+    fn parse(&mut self, input: &[u8]) -> Result<(usize, bool), String> {
+        let mut skipped = 0;
+        if !self.within_row {
+            skipped = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            self.count_lines(&input[..skipped]);
+            if skipped == input.len() {
+                return Ok((skipped, false));
+            }
+            (self.within_row, self.row_line, self.filled) = (true, self.line, [0; 2]);
+        }
+        let (used, complete) = self.parse_record(&input[skipped..])?;
+        Ok((skipped + used, complete))
+    }
+
+    /// Goes on with a row; no input at all is the end of the table.
+    fn parse_record(&mut self, input: &[u8]) -> Result<(usize, bool), String> {
+        let Some(parser) = &mut self.parser else { return Ok((0, false)) };
+        let mut used = 0;
+        loop {
+            let [bytes, ends] = self.filled;
+            let (result, read, written, ended) = parser.read_record(
+                &input[used..],
+                &mut self.bytes[bytes..],
+                &mut self.ends[ends..],
+            );
+            used += read;
+            self.filled = [bytes + written, ends + ended];
+            match result {
+                ReadRecordResult::OutputFull => {
+                    let more = self.bytes.len() * 2;
+                    if more > 2 * ROW_LIMIT {
+                        return Err(too_long());
+                    }
+                    self.bytes.resize(more, 0);
+                }
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::Record | ReadRecordResult::End => {
+                    self.within_row = false;
+                    self.count_lines(&input[..used]);
+                    return Ok((used, self.filled[1] > 0));
+                }
+            }
+            if used == input.len() && !input.is_empty() {
+                self.count_lines(input);
+                return self.check_length(self.filled[0]).map(|()| (used, false));
+            }
+        }
+    }
+
+    fn check_length(&self, length: usize) -> Result<(), String> {
+        if length <= ROW_LIMIT { Ok(()) } else { Err(too_long()) }
+    }
+
+    fn count_lines(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            let line_end = byte == b'\r' || byte == b'\n' && !self.after_return;
+            self.line += u64::from(line_end);
+            self.after_return = byte == b'\r';
+        }
+    }
+
+    /// The row that was just completed.
+    fn row(&mut self) -> Row<'_> {
+        let [bytes, mut count] = self.filled;
+        if self.separator == Some(Separator::Space) {
+            // Of several spaces in a row, one separates.
+            let mut last = 0;
+            let mut kept = 0;
+            for i in 0..count {
+                if self.ends[i] > last {
+                    (last, self.ends[kept]) = (self.ends[i], self.ends[i]);
+                    kept += 1;
+                }
+            }
+            count = kept;
+        }
+        Row { line: self.row_line, bytes: &self.bytes[..bytes], ends: &self.ends[..count] }
+    }
+}
+
+pub(crate) fn too_long() -> String {
+    format!("the row is longer than {} MiB", ROW_LIMIT >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Rows = Vec<(u64, Vec<String>)>;
+
+    fn pieces(separator: Option<Separator>, table: &[u8], size: usize) -> Result<Rows, String> {
+        let (mut reader, mut rows) = (RowReader::new(separator), Vec::new());
+        let mut keep = |row: Row| {
+            let cells = row.cells().map(|cell| String::from_utf8_lossy(cell).into_owned());
+            rows.push((row.line, cells.collect()));
+        };
+        for mut piece in table.chunks(size) {
+            while let Some(row) = reader.next(&mut piece)? {
+                keep(row);
+            }
+        }
+        while let Some(row) = reader.finish()? {
+            keep(row);
+        }
+        Ok(rows)
+    }
+
+    /// Pieces of every size give the same rows.
+    #[track_caller]
+    fn rows(table: &str) -> Rows {
+        let whole = pieces(None, table.as_bytes(), table.len().max(1)).unwrap();
+        for size in 1..table.len() {
+            assert_eq!(pieces(None, table.as_bytes(), size).unwrap(), whole, "{size}");
+        }
+        whole
+    }
+
+    fn row(line: u64, cells: &[&str]) -> (u64, Vec<String>) {
+        (line, cells.iter().map(|cell| cell.to_string()).collect())
+    }
+
+    #[test]
+    fn line_ends_and_their_numbers() {
+        for end in ["\n", "\r\n", "\r"] {
+            let table = ["", "a,b", "1,2", "", "", "3,4"].join(end);
+            let expected = [row(2, &["a", "b"]), row(3, &["1", "2"]), row(6, &["3", "4"])];
+            assert_eq!(rows(&table), expected, "{end:?}");
+            assert_eq!(rows(&(table + end)), expected, "{end:?}");
+            let quoted = ["\"a", "b\",c", "d,e"].join(end);
+            assert_eq!(
+                rows(&quoted),
+                [row(1, &[&format!("a{end}b"), "c"]), row(3, &["d", "e"])],
+                "{end:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn separators() {
+        let expected = [row(1, &["1", "2"]), row(2, &["3", "4"])];
+        for table in ["1,2\n3,4", "1;2\n3;4\n", "1\t2\n3\t4", "1 2\n3  4 \n", " 1 2\n3 4"] {
+            assert_eq!(rows(table), expected, "{table:?}");
+        }
+        assert_eq!(rows("\"a;b\",c\n"), [row(1, &["a;b", "c"])]);
+        assert_eq!(rows("\"a,b\";c\n"), [row(1, &["a,b", "c"])]);
+        assert_eq!(rows("two words\n1 2\n"), [row(1, &["two words"]), row(2, &["1 2"])]);
+        assert_eq!(rows("\u{feff}\"a \"\"b\"\"\",\n"), [row(1, &["a \"b\"", ""])]);
+        assert_eq!(rows("\"a\tb\n"), [row(1, &["\"a", "b"])], "tabs do not quote");
+        assert!(rows("").is_empty() && rows("\n\r\n").is_empty());
+        let tabs = pieces(Some(Separator::Tab), b"a,b\tc", 2).unwrap();
+        assert_eq!(tabs, [row(1, &["a,b", "c"])]);
+    }
+
+    #[test]
+    fn many_and_long_cells() {
+        let cells: Vec<String> = (0..500).map(|i| i.to_string().repeat(9)).collect();
+        let table = format!("{}\n{}", cells.join(","), "x".repeat(5000));
+        let read = pieces(None, table.as_bytes(), 97).unwrap();
+        assert_eq!(read, [(1, cells), row(2, &[&"x".repeat(5000)])]);
+    }
+
+    #[test]
+    fn a_row_without_end_is_refused() {
+        let zeros = vec![0; 1 << 20];
+        for start in ["0,x\n0,\"", "no line end"] {
+            let mut reader = RowReader::new(None);
+            let mut input = start.as_bytes();
+            while reader.next(&mut input).unwrap().is_some() {}
+            let error = (0..2 * ROW_LIMIT >> 20).find_map(|_| reader.next(&mut &zeros[..]).err());
+            assert_eq!(error.unwrap(), "the row is longer than 64 MiB");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn pieces_make_no_difference(table in "[a1,;\\t\"\\r\\n ]{0,40}", size in 1usize..41) {
+            let whole = pieces(None, table.as_bytes(), 41).unwrap();
+            prop_assert_eq!(pieces(None, table.as_bytes(), size).unwrap(), whole);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The columns of a table: whether its first row holds their names, and which of them the model reads.
+
+use serde::{Deserialize, Serialize};
+
+/// A column of a table: its name, if there is a header, and its place (from 0).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Name in the header.
+    pub name: Option<String>,
+    /// Place, from 0.
+    pub index: usize,
+}
+
+/// Usual names of a label's column.
+pub const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
+/// Usual names of a text's column.
+pub const TEXT_NAMES: [&str; 6] = ["text", "sentence", "review", "document", "sequence", "content"];
+
+/// Whether a cell holds a number.
+pub fn is_number(cell: &str) -> bool {
+    cell.trim().parse::<f32>().is_ok()
+}
+
+/// Whether the first row of a table holds the names of its columns.
+///
+/// It does if it has one of the wanted `names`; or names a label, the rest being numbers or not (pandas numbers its
+/// columns), unless the rows `below` have that name in the same place; or has no number at all, and either a usual name
+/// or rows below it that hold `numbers`.
+pub fn is_header(first: &[&str], below: &[Vec<&str>], names: &[&str], numbers: bool) -> bool {
+    let usual = |names: &[&str], cell: &str| names.iter().any(|n| n.eq_ignore_ascii_case(cell));
+    let cells = || first.iter().map(|cell| cell.trim());
+    if cells().any(|cell| !cell.is_empty() && !is_number(cell) && names.contains(&cell)) {
+        return true;
+    }
+    let repeated = |i: usize, cell: &str| {
+        below.iter().any(|row| row.get(i).is_some_and(|below| below.trim() == cell))
+    };
+    // A class may be called "y", for yes: that name alone needs rows that do not have it.
+    let names_label = |(i, cell): (usize, &str)| {
+        let sure = !cell.eq_ignore_ascii_case("y") || !below.is_empty();
+        sure && usual(&LABEL_NAMES, cell) && !repeated(i, cell)
+    };
+    if cells().enumerate().any(names_label) {
+        return true;
+    }
+    let no_numbers = !first.iter().any(|cell| is_number(cell));
+    no_numbers && (cells().any(|c| usual(&LABEL_NAMES, c) || usual(&TEXT_NAMES, c)) || numbers)
+}
+
+/// What was found, for a message: its beginning, if it is long.
+pub fn quoted(found: &str) -> String {
+    const MOST: usize = 40;
+    match found.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}...", &found[..end]),
+        None => format!("{found:?}"),
+    }
+}
+
+/// Where the numbers that a model reads stand in a table, as the training had it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableShape {
+    /// Numbers per step.
+    pub channels: usize,
+    /// Whether a row is a sequence (else a step).
+    pub by_row: bool,
+    /// The columns of the training; none if it had no tables.
+    pub columns: Vec<Column>,
+}
+
+/// The cells of a row that the model reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// All of them.
+    All,
+    /// Those at these places, of rows that have at most `width` cells.
+    At {
+        /// The places, in the order of the training.
+        places: Vec<usize>,
+        /// Cells of a whole row.
+        width: usize,
+    },
+}
+
+impl TableShape {
+    /// Whether the first row of a table is a header. The rows below it hold numbers: a row without any is one.
+    pub fn has_header(&self, first: &[&str]) -> bool {
+        let names = self.names();
+        let all_there = !names.is_empty() && names.iter().all(|name| find(first, name).is_some());
+        all_there || is_header(first, &[], &names, true)
+    }
+
+    /// The names of the columns, if the training knew all of them.
+    fn names(&self) -> Vec<&str> {
+        let names = self.columns.iter().map(|column| column.name.as_deref());
+        names.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// The places by a header: the columns with the names of the training. `None`: the training knew no names.
+    pub fn places_by_name(&self, header: &[&str]) -> Result<Option<Places>, String> {
+        let names = self.names();
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let width = header.len();
+        let places = names.iter().map(|name| find(header, name)).collect::<Option<Vec<_>>>();
+        match places {
+            Some(places) => Ok(Some(Places::At { places, width })),
+            None => {
+                Err(format!("expected the columns {}, found {}", listed(&names), listed(header)))
+            }
+        }
+    }
+
+    /// The places by the cells of the first row: just the columns of the training, or the whole table as it was there,
+    /// with its label.
+    pub fn places_by_row(&self, first: &[&str]) -> Result<Places, String> {
+        let (width, read) = (first.len(), self.columns.len());
+        if self.columns.is_empty() {
+            let fits = self.by_row || width == self.channels;
+            let expected = self.channels;
+            return fits.then_some(Places::All).ok_or_else(|| {
+                format!("expected {expected} numbers per row, found {width} cells")
+            });
+        }
+        let at = |places| Ok(Places::At { places, width: width.max(read) });
+        if width == read {
+            return at((0..width).collect());
+        }
+        let last = self.columns.iter().map(|column| column.index).max().unwrap_or(0);
+        let places = || self.columns.iter().map(|column| column.index).collect::<Vec<_>>();
+        // The training left other columns than a label out: the table has to reach to the last one that it read.
+        if last > read {
+            if width > last {
+                return Ok(Places::At { places: places(), width });
+            }
+            let whole = last + 1;
+            return Err(format!(
+                "expected {read} cells, or at least {whole} as in the training, found {width}"
+            ));
+        }
+        let whole = read + usize::from(self.by_row);
+        // The place that the training did not read: the label.
+        let label = (0..read).find(|place| self.columns.iter().all(|c| c.index != *place));
+        let has_label = |label: usize| first.get(label).is_some_and(|cell| !is_number(cell));
+        if self.by_row && (width == whole || width < read && label.is_some_and(has_label)) {
+            return Ok(Places::At { places: places(), width: whole });
+        }
+        let expected = if self.by_row {
+            format!("{read}, or {whole} with a label,")
+        } else {
+            read.to_string()
+        };
+        Err(format!(
+            "expected {expected} cells as in the training, found {width}; give the columns names, or shorter rows empty \
+             cells at their end"
+        ))
+    }
+}
+
+/// The column of this name, upper and lower case alike when nothing fits exactly.
+fn find(header: &[&str], name: &str) -> Option<usize> {
+    let exact = header.iter().position(|cell| cell.trim() == name);
+    exact.or_else(|| header.iter().position(|cell| cell.trim().eq_ignore_ascii_case(name)))
+}
+
+/// The first of many names.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 12;
+    let more =
+        if names.len() > SHOWN { format!(", ... ({} in all)", names.len()) } else { String::new() };
+    let first: Vec<&str> = names.iter().take(SHOWN).map(|name| name.trim()).collect();
+    format!("{}{more}", first.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(first: &[&str], below: &[&[&str]], numbers: bool) -> bool {
+        let below: Vec<Vec<&str>> = below.iter().map(|row| row.to_vec()).collect();
+        is_header(first, &below, &["mine"], numbers)
+    }
+
+    #[test]
+    fn first_rows() {
+        assert!(header(&["a", "b"], &[], true) && !header(&["a", "b"], &[], false));
+        assert!(header(&["label", "0", "1"], &[&["cat", "3", "4"]], true));
+        assert!(header(&["", "Label", "0"], &[], true));
+        assert!(!header(&["cat", "3", "4"], &[], true));
+        assert!(header(&["mine", "3"], &[], false) && !header(&["", "3"], &[], true));
+        assert!(!header(&["y", "3", "4"], &[&["n", "1", "2"], &["y", "5", "6"]], true));
+        assert!(header(&["y", "3", "4"], &[&["n", "1", "2"], &["m", "5", "6"]], true));
+        assert!(!header(&["y", "3", "4"], &[], true), "a class, in a stream");
+        assert!(header(&["review", "x"], &[], false) && !header(&["1", "2"], &[], true));
+    }
+
+    fn shape(by_row: bool, columns: &[(Option<&str>, usize)], channels: usize) -> TableShape {
+        let column = |(name, index): &(Option<&str>, usize)| Column {
+            name: name.map(str::to_owned),
+            index: *index,
+        };
+        TableShape { channels, by_row, columns: columns.iter().map(column).collect() }
+    }
+
+    #[test]
+    fn places_by_name_and_by_row() {
+        let named = shape(true, &[(Some("a"), 1), (Some("b"), 2)], 1);
+        let at = |places: &[usize], width| Places::At { places: places.to_vec(), width };
+        assert_eq!(named.places_by_name(&["b", "z", "a"]).unwrap(), Some(at(&[2, 0], 3)));
+        let error = named.places_by_name(&["b", "c"]).unwrap_err();
+        assert_eq!(error, "expected the columns a, b, found b, c");
+        assert_eq!(named.places_by_row(&["1", "2"]).unwrap(), at(&[0, 1], 2));
+        assert_eq!(named.places_by_row(&["9", "1", "2"]).unwrap(), at(&[1, 2], 3));
+        assert_eq!(named.places_by_row(&["cat"]).unwrap(), at(&[1, 2], 3), "a short row, labelled");
+        assert!(named.places_by_row(&["1"]).unwrap_err().contains("2, or 3 with a label, cells"));
+        assert!(named.places_by_row(&["1", "2", "3", "4"]).unwrap_err().contains("found 4"));
+
+        let steps = shape(false, &[(None, 0), (None, 1)], 2);
+        assert_eq!(steps.places_by_row(&["1", "2"]).unwrap(), at(&[0, 1], 2));
+        assert!(steps.places_by_row(&["1", "2", "3"]).is_err());
+        assert_eq!(steps.places_by_name(&["a", "b"]).unwrap(), None);
+        let chosen = shape(false, &[(None, 3), (None, 1)], 2);
+        assert_eq!(chosen.places_by_row(&["1", "2", "3", "4"]).unwrap(), at(&[3, 1], 4));
+        assert!(chosen.places_by_row(&["1", "2", "3"]).unwrap_err().contains("at least 4"));
+        assert_eq!(shape(true, &[], 1).places_by_row(&["1"; 7]).unwrap(), Places::All);
+        assert!(shape(false, &[], 2).places_by_row(&["1"; 7]).is_err());
+    }
+
+    #[test]
+    fn names_that_are_numbers_are_a_header() {
+        let pandas = shape(true, &[(Some("0"), 1), (Some("1"), 2)], 1);
+        assert!(pandas.has_header(&["0", "1"]) && pandas.has_header(&["label", "0", "1"]));
+        assert!(!pandas.has_header(&["0.5", "1"]));
+    }
+
+    #[test]
+    fn messages_quote_little() {
+        assert_eq!(quoted("a\tb"), r#""a\tb""#);
+        assert_eq!(quoted(&"é".repeat(1000)), format!("{:?}...", "é".repeat(40)));
+    }
+}
