@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, BatchInput, BatchTarget};
-use dss_nn::{InputKind, Io, ModelConfig, NormKind, OutputKind};
+use dss_nn::{InputKind, Io, Model, ModelConfig, NormKind, OutputKind};
 use dss_train::config::with_model;
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
@@ -22,7 +22,6 @@ use crate::output;
 /// Steps before the clock runs: the first ones make plans and buffers.
 const WARM_UP: usize = 2;
 const LAYERS: usize = 6;
-const STATES: usize = 64;
 const CLASSES: usize = 10;
 const SEED: u64 = 1;
 
@@ -120,7 +119,7 @@ fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Value, Failur
     let (median, low, high) = (times[times.len() / 2], times[0], times[times.len() - 1]);
     Ok(json!({
         "size": case.name, "model": args.model, "form": form_name, "threads": args.threads.unwrap_or(cores),
-        "simd": dss_kernels::simd_name(), "layers": LAYERS, "h": case.h, "n": STATES, "l": case.l, "b": case.b,
+        "simd": dss_kernels::simd_name(), "layers": LAYERS, "h": case.h, "l": case.l, "b": case.b,
         "steps": args.steps, "median_ms": median, "min_ms": low, "max_ms": high,
         "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(),
     }))
@@ -158,12 +157,11 @@ fn measure(
 ) -> Result<Vec<f64>, Failure> {
     let device = Device::flex().autodiff();
     let Case { h, norm, prenorm, .. } = *case;
-    let config =
-        ModelConfig { layers: LAYERS, h, n: STATES, norm, prenorm, form, ..Default::default() };
+    let config = ModelConfig { layers: LAYERS, h, norm, prenorm, form, ..Default::default() };
     let config = with_model(&config, model)?;
     let output = OutputKind::Sequence { outputs: CLASSES };
     let io = Io { input: case.input, output, len: case.l };
-    let mut model = config.init(&io, SEED, &device)?;
+    let mut model = Model::new(&config, &io, SEED, &device)?;
     let mut optimiser = AdamW::default();
     let rates = Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01 };
     let batch = [random_batch(case)];

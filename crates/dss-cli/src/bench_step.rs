@@ -39,7 +39,7 @@ pub fn run(args: BenchStepArgs) -> Result<ExitCode, Failure> {
     let burn = config.init(&io, 1, &device::named("cpu")?)?;
     let name = format!("dss-bench-step-{}.safetensors", process::id());
     let path = args.keep.clone().unwrap_or_else(|| std::env::temp_dir().join(name));
-    checkpoint::save(&path, &burn, &CheckpointMeta::new(&burn))?;
+    checkpoint::save(&path, &burn, &burn.meta())?;
     let model = Model::load(&path);
     if args.keep.is_none() {
         // It may be gone already; nothing depends on it.

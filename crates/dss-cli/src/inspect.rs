@@ -106,11 +106,11 @@ fn head(report: &Report) -> String {
     let config = &report.model;
     let task = if report.task.is_empty() { "a model" } else { &report.task };
     format!(
-        "{task}: {}, {} of H = {} channels and N = {} states, L = {}, step {}",
-        kind(config),
+        "{task}: {}, {} of H = {} channels, {}, L = {}, step {}",
+        config.mixer.settings().title(),
         plural(config.layers as u64, "layer"),
         config.h,
-        config.n,
+        config.mixer.settings().size(),
         report.len,
         report.step
     )

@@ -98,11 +98,11 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
         let (name, config) = (cell.name(), grid.config(cell));
         let (m, t) = (&config.model, &config.train);
         out += &format!(
-            "{name:<width$}  {:<8} {} x H {}, N {}, batch {}, lr {}, seed {}\n",
+            "{name:<width$}  {:<8} {} x H {}, {}, batch {}, lr {}, seed {}\n",
             progress.status(cell).name(grid.skipped(&cell.task).is_some()),
             m.layers,
             m.h,
-            m.n,
+            m.mixer.settings().size(),
             t.batch,
             t.lr,
             t.seed,

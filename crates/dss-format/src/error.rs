@@ -31,6 +31,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The settings that it is about, such as `model.h`.
+    pub fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::Setting { keys, .. } => keys,
+            _ => &[],
+        }
+    }
+
     pub(crate) fn setting(keys: &'static [&'static str], what: impl Into<String>) -> Self {
         Self::Setting { keys, what: what.into() }
     }

@@ -45,14 +45,6 @@ impl Error {
         dss_format::Error::Setting { keys, what: what.into() }.into()
     }
 
-    /// The settings of a `ModelConfig` that it is about.
-    pub fn keys(&self) -> &'static [&'static str] {
-        match self {
-            Self::Format(dss_format::Error::Setting { keys, .. }) => keys,
-            _ => &[],
-        }
-    }
-
     pub(crate) fn invalid(op: &'static str, what: impl Into<String>) -> Self {
         Self::Invalid { op, what: what.into() }
     }

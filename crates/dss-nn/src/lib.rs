@@ -103,7 +103,7 @@ pub use error::{Error, Result};
 pub use feed_forward::FeedForward;
 pub use head::{Head, Readout, TwoLayers};
 pub use linear::Linear;
-pub use mixer::{Mixer, MixerState, SequenceMixer};
+pub use mixer::{Mixer, MixerState, ModeStep, Modes, SequenceMixer};
 pub use model::{Model, Output};
 pub use named::Parameter;
 pub use norm::{MOMENTUM, Norm};

@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
 use dss_format::mixer::length_at_step;
-use dss_format::{Io, ModelConfig, Pool, Positions};
+use dss_format::{CheckpointMeta, Io, ModelConfig, Pool, Positions};
 
 use crate::block::{Block, Mode};
 use crate::carry::Carry;
@@ -118,6 +118,11 @@ impl Model {
         &self.io
     }
 
+    /// What a checkpoint says of this model, without a task.
+    pub fn meta(&self) -> CheckpointMeta {
+        CheckpointMeta::new(&self.config, &self.io)
+    }
+
     /// The device of its parameters.
     pub fn device(&self) -> Device {
         self.layers[0].norm.gamma.val().device()
@@ -148,6 +153,14 @@ impl Model {
         let prepared = self.layers.iter().map(|block| block.mixer.get().prepare(inner));
         let layers = prepared.collect::<Result<_>>().unwrap_or_else(|error| panic!("{error}"));
         PreparedModel { layers, l: inner }
+    }
+
+    /// The same for shorter sequences, of length l.
+    ///
+    /// # Panics
+    /// If `prepared` is for shorter ones than l.
+    pub fn cut(&self, prepared: &PreparedModel, l: usize) -> PreparedModel {
+        prepared.cut(self.config.positions_for(l))
     }
 
     /// One pass over a batch. `lengths`: the true length of each sequence; what stands beyond never changes a result

@@ -51,10 +51,7 @@ impl PreparedModel {
     }
 
     /// The same for shorter sequences: the first taps of each kernel.
-    ///
-    /// # Panics
-    /// If `l` is longer than what this is for.
-    pub fn cut(&self, l: usize) -> Self {
+    pub(crate) fn cut(&self, l: usize) -> Self {
         assert!(l <= self.l, "cut: this is for length {}, not {l}", self.l);
         let first = |k: &Tensor<3>| {
             let taps = k.dims()[2].min(l);

@@ -3,6 +3,8 @@
 //!
 //! Letters: B batch, L length, H channels, N states, Λ, Δ, W, D, K as in the paper.
 
+extern crate burn_core as burn;
+
 mod draw;
 mod error;
 pub mod inspect;

@@ -45,14 +45,15 @@ pub fn evaluate_while(
     let confused = measure == Measure::Accuracy && (1..=MAX_CONFUSION).contains(&classes);
     let mut confusion = confused.then(|| vec![vec![0; classes]; classes]);
     let mut tally = Tally::default();
-    let kernels = model.kernels(spec.len);
+    let prepared = model.prepare(spec.len);
     let order = (0..dataset.len() as u32).collect();
     let loader =
         Loader::new(dataset.clone(), spec.clone(), order, batch, false, Padding::Longest, 0);
     for batch in loader {
         let batch = batch?;
         let input = bridge::input(&batch, &device, DType::F32);
-        let logits = model.forward(input, &batch.lengths, &kernels.cut(batch.l), Mode::Eval).logits;
+        let logits =
+            model.forward(input, &batch.lengths, &model.cut(&prepared, batch.l), Mode::Eval).logits;
         let [_, width] = logits.dims();
         let found = loss::assess(&bridge::host(&logits), width, &batch.target, 1);
         tally.add(&found.tally);

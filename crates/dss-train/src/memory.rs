@@ -1,7 +1,8 @@
 //! How much memory the process has used at most, and how much a run will use.
 
+use dss_nn::ModelConfig;
+use dss_nn::config::MixerContext;
 use dss_nn::config::{Io, OutputKind};
-use dss_nn::{Form, MixerKind, ModelConfig};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -81,18 +82,15 @@ fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
     let evaluation = pass(&config.model, io, batch, FORWARD_COPIES);
     product(&[parameters, 4, 4])
         .saturating_add(training.max(evaluation))
-        .saturating_add(kernels(&config.model, io))
+        .saturating_add(mixers(&config.model, io))
         .saturating_add(product(&[train.max(val).max(test), 4]))
 }
 
-/// Bytes that the composed kernels of S4 hold for the backward pass: `[H, N/2, L/2]` numbers in f64, some ten of them per
-/// layer. All other kernels take little next to the activations.
-fn kernels(model: &ModelConfig, io: &Io) -> u64 {
-    if model.mixer != MixerKind::S4 || model.form != Form::Composed {
-        return 0;
-    }
-    let taps = if model.kernel_len == 0 { io.len } else { io.len.min(model.kernel_len) };
-    product(&[model.layers, model.h, model.n / 2, taps / 2, 8, 10])
+/// Bytes that the mixers keep for the backward pass besides the activations.
+fn mixers(model: &ModelConfig, io: &Io) -> u64 {
+    let context = MixerContext::new(model, io.len);
+    let each = model.mixer.settings().kept_for_backward(&context);
+    product(&[model.layers]).saturating_mul(each)
 }
 
 /// Activations that are held at once where no gradient is asked for.

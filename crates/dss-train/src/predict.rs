@@ -62,7 +62,7 @@ pub fn predict(
     let model = model.valid();
     let device = model.device();
     let spec = spec(meta);
-    let kernels = model.kernels(spec.len);
+    let prepared = model.prepare(spec.len);
     let mut predictions = Vec::with_capacity(queries.len());
     for chunk in queries.chunks(batch.max(1)) {
         let examples = chunk.iter().map(|query| Example {
@@ -72,7 +72,8 @@ pub fn predict(
         });
         let batch = collate(&spec, examples.collect(), Padding::Longest);
         let input = bridge::input(&batch, &device, DType::F32);
-        let logits = model.forward(input, &batch.lengths, &kernels.cut(batch.l), Mode::Eval).logits;
+        let logits =
+            model.forward(input, &batch.lengths, &model.cut(&prepared, batch.l), Mode::Eval).logits;
         let [rows, width] = logits.dims();
         let host = bridge::host(&logits);
         let answers = rows / batch.examples;

@@ -79,6 +79,10 @@ impl MixerSettings for DssConfig {
         }
     }
 
+    fn size(&self) -> String {
+        self.shared().size()
+    }
+
     fn validate(&self, _context: &MixerContext) -> Result<()> {
         let n = self.n;
         if self.lambda_init == LambdaInit::SkewHippo && n > MAX_N {

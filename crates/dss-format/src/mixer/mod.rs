@@ -102,6 +102,9 @@ pub trait MixerSettings {
     /// The name that people know it by, such as "DSS-softmax".
     fn title(&self) -> &'static str;
 
+    /// Its size in words, such as "N = 64 states".
+    fn size(&self) -> String;
+
     /// Every number is in its range, and the settings go together.
     fn validate(&self, context: &MixerContext) -> Result<()>;
 
@@ -122,6 +125,11 @@ pub trait MixerSettings {
         let what =
             "only mixer = \"dss\" with variant \"exp\" or \"exp-no-scale\" carries its state";
         Err(Error::setting(&["model.mixer.kind"], what))
+    }
+
+    /// Bytes that one layer keeps for the backward pass besides activations of the block.
+    fn kept_for_backward(&self, _context: &MixerContext) -> u64 {
+        0
     }
 
     /// The settings that state spaces share, if it is one.

@@ -9,6 +9,7 @@
 
 use super::ssm::{SsmSettings, ssm_config};
 use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::config::Form;
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -23,6 +24,10 @@ ssm_config! {
 impl MixerSettings for S4Config {
     fn title(&self) -> &'static str {
         "S4"
+    }
+
+    fn size(&self) -> String {
+        self.shared().size()
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
@@ -54,6 +59,15 @@ impl MixerSettings for S4Config {
 
     fn at_step(&self, r: f64) -> Result<MixerConfig> {
         Ok(self.with_step(r).into())
+    }
+
+    /// The composed kernels: some ten tensors `[H, N/2, L/2]` in f64.
+    fn kept_for_backward(&self, context: &MixerContext) -> u64 {
+        if context.form != Form::Composed {
+            return 0;
+        }
+        let sizes = [context.h, self.n / 2, self.shared().taps(context.len) / 2, 8, 10];
+        sizes.into_iter().fold(1, |product: u64, size| product.saturating_mul(size as u64))
     }
 
     fn ssm(&self) -> Option<SsmSettings> {

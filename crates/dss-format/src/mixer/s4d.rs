@@ -52,6 +52,10 @@ impl MixerSettings for S4dConfig {
         "S4D"
     }
 
+    fn size(&self) -> String {
+        self.shared().size()
+    }
+
     fn validate(&self, _context: &MixerContext) -> Result<()> {
         self.shared().validate()?;
         self.shared().validate_pairs("s4d")

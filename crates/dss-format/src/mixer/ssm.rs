@@ -33,6 +33,10 @@ impl SsmSettings {
         if self.kernel_len == 0 { l } else { l.min(self.kernel_len) }
     }
 
+    pub(super) fn size(&self) -> String {
+        format!("N = {} states", self.n)
+    }
+
     /// Every number is in its range.
     pub(super) fn validate(&self) -> Result<()> {
         if self.n == 0 {

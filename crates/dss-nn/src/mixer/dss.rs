@@ -7,9 +7,10 @@ use dss_format::mixer::ssm::SsmSettings;
 use dss_format::mixer::{DssConfig, LambdaInit, MixerSettings, Variant};
 use dss_kernels::init;
 
+use super::modes::{numbers, pairs};
 use super::state::{ModesState, Recurrent};
 use super::state_space::{StateSpace, d_and_out};
-use super::{Init, Mixer, changed};
+use super::{Init, Mixer, ModeStep, Modes, changed};
 use crate::carry;
 use crate::composed;
 use crate::dispatch;
@@ -68,6 +69,11 @@ impl DssLayer {
         KernelParams { lambda: self.lambda.val(), delta_log: self.delta_log.val(), w: self.w.val() }
     }
 
+    /// How many modes have Re λ > 0: none but in the softmax variant.
+    fn growing_modes(&self) -> usize {
+        self.lambda_and_delta().growing()
+    }
+
     /// Its settings.
     pub fn config(&self) -> &DssConfig {
         &self.config
@@ -98,7 +104,7 @@ impl StateSpace for DssLayer {
     }
 
     fn check_longer(&self, l: usize) -> Result<()> {
-        let (growing, len) = (self.count_growing(), self.context.len);
+        let (growing, len) = (self.growing_modes(), self.context.len);
         if growing > 0 {
             let what = format!(
                 "this layer was made for sequences of length up to {len}, but got {l}: {growing} of its modes have \
@@ -109,12 +115,33 @@ impl StateSpace for DssLayer {
         Ok(())
     }
 
-    fn count_growing(&self) -> usize {
-        if self.config.variant != Variant::Softmax {
-            return 0;
+    fn lambda_and_delta(&self) -> Modes {
+        let softmax = self.config.variant == Variant::Softmax;
+        let re = |stored: f64| if softmax { stored } else { -stored.exp() };
+        let lambda = numbers(&self.lambda).chunks_exact(2).map(|z| [re(z[0]), z[1]]).collect();
+        let (delta_log, per) = (numbers(&self.delta_log), self.config.delta.per_channel());
+        let delta = |i: usize| delta_log.iter().skip(i).step_by(per).copied().collect();
+        let (initial, initial_name) = match self.config.lambda_init {
+            LambdaInit::Random => (Vec::new(), ""),
+            LambdaInit::SkewHippo => {
+                (init::skew_hippo(self.config.n).unwrap_or_default(), "initial (Skew-HiPPO)")
+            }
+        };
+        Modes {
+            lambda,
+            delta_log_re: delta(0),
+            delta_log_im: delta(per - 1),
+            tied: per == 1,
+            step: ModeStep::Exponential,
+            initial: pairs(&initial),
+            initial_name,
         }
-        let re = self.lambda.val().detach().narrow(1, 0, 1);
-        re.greater_scalar(0.0).int().sum().into_scalar::<i64>() as usize
+    }
+
+    fn beyond_training(&self) -> Option<String> {
+        let len = self.context.len;
+        (self.config.variant == Variant::Softmax)
+            .then(|| format!("no mode has Re λ > 0; the softmax stays that of length {len}"))
     }
 
     /// Exp-no-scale lacks the factor that would do it, so its W is multiplied by r.
@@ -136,7 +163,7 @@ impl StateSpace for DssLayer {
             KernelParams { lambda: lambda.inner(), delta_log: delta_log.inner(), w: w.inner() };
         let norm_len = self.norm_len();
         let modes = composed::modes(&params, self.config.variant, norm_len);
-        Ok(Box::new(ModesState::new(modes, self.count_growing(), norm_len, batch)))
+        Ok(Box::new(ModesState::new(modes, self.growing_modes(), norm_len, batch)))
     }
 
     fn carry_start(&self, batch: usize) -> Result<Tensor<4>> {

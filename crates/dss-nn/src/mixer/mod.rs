@@ -5,6 +5,7 @@
 //! settings and tensors are declared in `dss_format::mixer`.
 
 mod dss;
+mod modes;
 mod s4;
 mod s4d;
 mod state;
@@ -27,6 +28,7 @@ use crate::prepared::Prepared;
 use crate::random::stream;
 
 pub use dss::DssLayer;
+pub use modes::{Eigenvalue, ModeStep, Modes};
 pub use s4::S4Layer;
 pub use s4d::S4dLayer;
 pub use state::MixerState;
@@ -136,10 +138,13 @@ pub trait SequenceMixer: Debug {
         None
     }
 
-    /// How many modes have Re λ > 0.
-    fn growing_modes(&self) -> usize {
-        0
+    /// Λ and Δ, where it is a state space: what inspection looks at.
+    fn modes(&self) -> Option<Modes> {
+        None
     }
+
+    /// Why sequences longer than those of training may be given.
+    fn past_end(&self) -> String;
 }
 
 /// One pass over a batch, as a mixer sees it.

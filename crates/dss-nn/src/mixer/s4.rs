@@ -7,9 +7,10 @@ use dss_format::mixer::ssm::SsmSettings;
 use dss_format::mixer::{MixerSettings, S4Config};
 use dss_kernels::{C64, init, s4};
 
+use super::modes::{left_lambda, numbers, pairs};
 use super::state::{Recurrent, S4State};
 use super::state_space::{StateSpace, d_and_out};
-use super::{Init, Mixer, changed};
+use super::{Init, Mixer, ModeStep, Modes, changed};
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::linear::{Linear, parameter};
@@ -153,6 +154,19 @@ impl StateSpace for S4Layer {
         self.c_for(self.taps(l)).map(|_| ())
     }
 
+    fn lambda_and_delta(&self) -> Modes {
+        let delta_log = numbers(&self.delta_log);
+        Modes {
+            lambda: left_lambda(&self.lambda_re, &self.lambda_im),
+            delta_log_re: delta_log.clone(),
+            delta_log_im: delta_log,
+            tied: true,
+            step: ModeStep::LowRank,
+            initial: pairs(&init::skew_hippo(self.config.n / 2).unwrap_or_default()),
+            initial_name: "initial (HiPPO-LegS)",
+        }
+    }
+
     /// C̃ is made again: both Ā and L are others.
     fn with_step(&self, r: f64) -> Result<Mixer> {
         let mut host = self.host();
@@ -195,10 +209,6 @@ impl Host {
             delta_log: &self.delta_log,
         }
     }
-}
-
-fn numbers<const D: usize>(param: &Param<Tensor<D>>) -> Vec<f64> {
-    param.val().into_data().iter::<f64>().collect()
 }
 
 fn replaced<const D: usize>(param: &Param<Tensor<D>>, values: Vec<f64>) -> Param<Tensor<D>> {

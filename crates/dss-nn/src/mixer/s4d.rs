@@ -4,12 +4,13 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
 use dss_format::mixer::ssm::SsmSettings;
-use dss_format::mixer::{MixerSettings, S4dConfig};
+use dss_format::mixer::{Discretisation, MixerSettings, S4dConfig, S4dInit};
 use dss_kernels::init;
 
+use super::modes::{left_lambda, numbers, pairs};
 use super::state::{ModesState, Recurrent};
 use super::state_space::{StateSpace, d_and_out};
-use super::{Init, Mixer, changed};
+use super::{Init, Mixer, ModeStep, Modes, changed};
 use crate::composed;
 use crate::dispatch;
 use crate::error::Result;
@@ -90,6 +91,27 @@ impl StateSpace for S4dLayer {
     fn make_kernel(&self, l: usize) -> Result<Tensor<3>> {
         let spec = S4dSpec { discretisation: self.config.discretisation, taps: self.taps(l) };
         Ok(dispatch::s4d_kernel(self.context.form, &self.kernel_params(), &spec))
+    }
+
+    fn lambda_and_delta(&self) -> Modes {
+        let S4dConfig { n, lambda_init, discretisation, .. } = self.config;
+        let delta_log = numbers(&self.delta_log);
+        Modes {
+            lambda: left_lambda(&self.lambda_re, &self.lambda_im),
+            delta_log_re: delta_log.clone(),
+            delta_log_im: delta_log,
+            tied: true,
+            step: match discretisation {
+                Discretisation::Zoh => ModeStep::Exponential,
+                Discretisation::Bilinear => ModeStep::Bilinear,
+            },
+            initial: pairs(&init::s4d_lambda(lambda_init.into(), n).unwrap_or_default()),
+            initial_name: match lambda_init {
+                S4dInit::Legs => "initial (S4D-LegS)",
+                S4dInit::Lin => "initial (S4D-Lin)",
+                S4dInit::Inv => "initial (S4D-Inv)",
+            },
+        }
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

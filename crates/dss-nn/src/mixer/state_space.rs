@@ -9,7 +9,7 @@ use dss_format::MixerContext;
 use dss_format::mixer::ssm::SsmSettings;
 
 use super::state::{MixerState, Recurrent};
-use super::{BlockNorm, Init, Mixer, Pass, SequenceMixer};
+use super::{BlockNorm, Init, Mixer, Modes, Pass, SequenceMixer};
 use crate::composed;
 use crate::dispatch;
 use crate::error::{Error, Result};
@@ -40,9 +40,12 @@ pub(crate) trait StateSpace: Debug {
         Ok(())
     }
 
-    /// How many modes have Re λ > 0.
-    fn count_growing(&self) -> usize {
-        0
+    /// Λ and Δ.
+    fn lambda_and_delta(&self) -> Modes;
+
+    /// What is special about sequences longer than those of training; nothing, for most.
+    fn beyond_training(&self) -> Option<String> {
+        None
     }
 
     /// With r times the step: Δ becomes r·Δ, lengths L/r (rounded up). Kernels then are sums over r taps of the old one,
@@ -192,7 +195,16 @@ impl<S: StateSpace> SequenceMixer for S {
         Some(self.prepare(l).unwrap_or_else(|error| panic!("{error}")).expect_kernel())
     }
 
-    fn growing_modes(&self) -> usize {
-        self.count_growing()
+    fn modes(&self) -> Option<Modes> {
+        Some(self.lambda_and_delta())
+    }
+
+    fn past_end(&self) -> String {
+        match self.settings().kernel_len {
+            0 => self
+                .beyond_training()
+                .unwrap_or_else(|| "the kernel does not depend on the length".to_owned()),
+            cut => format!("every layer sees {} steps at most", cut.min(self.place().len)),
+        }
     }
 }

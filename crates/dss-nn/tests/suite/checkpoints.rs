@@ -85,7 +85,7 @@ fn comes_back_bit_for_bit() {
     let directory = Directory::new("round-trip");
     for (i, model) in models().into_iter().enumerate() {
         for model in [model.clone(), model.cast(FloatDType::F64)] {
-            let mut meta = CheckpointMeta::new(&model);
+            let mut meta = model.meta();
             meta.task = serde_json::json!({"name": "listops", "digits": 10});
             meta.labels = vec!["null".into(), "1".into()];
             meta.seed = u64::MAX;
@@ -185,7 +185,7 @@ fn damage_is_named() {
     let directory = Directory::new("damage");
     let path = directory.0.join("model.safetensors");
     let model = &models()[0];
-    checkpoint::save(&path, model, &CheckpointMeta::new(model)).unwrap();
+    checkpoint::save(&path, model, &model.meta()).unwrap();
     let whole = std::fs::read(&path).unwrap();
     let refused = |bytes: &[u8], reason: &str| {
         std::fs::write(&path, bytes).unwrap();
@@ -242,7 +242,7 @@ fn damaged_settings_of_s4_are_named() {
     let directory = Directory::new("s4-damage");
     let path = directory.0.join("model.safetensors");
     let model = &models()[4];
-    checkpoint::save(&path, model, &CheckpointMeta::new(model)).unwrap();
+    checkpoint::save(&path, model, &model.meta()).unwrap();
     let whole = std::fs::read(&path).unwrap();
     let json = SafeTensors::read_metadata(&whole).unwrap().1.metadata().clone().unwrap();
     let json = &json["dss"];
@@ -280,7 +280,7 @@ fn settings_without_a_mixer_are_those_of_dss() {
 fn unwritable_places_are_errors_and_leave_nothing() {
     let directory = Directory::new("unwritable");
     let model = &models()[0];
-    let meta = CheckpointMeta::new(model);
+    let meta = model.meta();
     let missing = directory.0.join("nowhere").join("model.safetensors");
     assert!(matches!(checkpoint::save(missing, model, &meta), Err(Error::Io { .. })));
     // A directory cannot be replaced by a file.
@@ -288,6 +288,6 @@ fn unwritable_places_are_errors_and_leave_nothing() {
     std::fs::create_dir(&taken).unwrap();
     assert!(matches!(checkpoint::save(&taken, model, &meta), Err(Error::Io { .. })));
     assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 1);
-    let other = CheckpointMeta::new(&models()[1]);
+    let other = models()[1].meta();
     assert!(matches!(checkpoint::save(taken, model, &other), Err(Error::Invalid { .. })));
 }

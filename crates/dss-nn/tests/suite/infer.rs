@@ -40,7 +40,7 @@ fn model(config: &ModelConfig, io: &Io, seed: u64) -> (Model, Vec<u8>) {
         std::process::id(),
         std::thread::current().id()
     ));
-    checkpoint::save(&path, &model, &CheckpointMeta::new(&model)).unwrap();
+    checkpoint::save(&path, &model, &model.meta()).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     std::fs::remove_file(path).unwrap();
     (model, bytes)

@@ -1,7 +1,7 @@
 //! Causality by experiment: one position of the input is changed, and no earlier output may follow.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use dss_nn::{Input, InputKind, Kernels, Mode, Model};
+use dss_nn::{Input, InputKind, Mode, Model, PreparedModel};
 use dss_train::bridge;
 use serde::Serialize;
 
@@ -50,12 +50,12 @@ impl Causality {
         if matches!(model.io().input, InputKind::Tokens { vocab: 1 }) {
             return Self::Unknown { why: "there is only one token".into() };
         }
-        let kernels = model.kernels(l);
-        let before = activations(model, &kernels, l, None);
+        let prepared = model.prepare(l);
+        let before = activations(model, &prepared, l, None);
         let h = before.len() / l;
         let (mut early, mut all) = (0f64, 0f64);
         for &at in &positions {
-            let after = activations(model, &kernels, l, Some(at));
+            let after = activations(model, &prepared, l, Some(at));
             for (i, (a, b)) in before.iter().zip(&after).enumerate() {
                 let change = (a - b).abs();
                 if !change.is_finite() {
@@ -81,9 +81,14 @@ impl Causality {
 }
 
 /// The activations `[L, H]` of one made-up sequence, with one position changed or none.
-fn activations(model: &Model, kernels: &Kernels, l: usize, changed: Option<usize>) -> Vec<f64> {
+fn activations(
+    model: &Model,
+    prepared: &PreparedModel,
+    l: usize,
+    changed: Option<usize>,
+) -> Vec<f64> {
     let input = made_up(model.io().input, l, changed, &model.device());
-    let (hidden, _) = model.hidden(input, &[l], kernels, Mode::Eval);
+    let (hidden, _) = model.hidden(input, &[l], prepared, Mode::Eval);
     bridge::host(&hidden)
 }
 
@@ -126,7 +131,7 @@ mod tests {
         let mut config = ModelConfig { layers: 2, h: 4, n: 4, ..ModelConfig::default() };
         change(&mut config);
         let io = Io { input, output: OutputKind::Sequence { outputs: 2 }, len };
-        config.init(&io, 3, &Device::flex()).unwrap().cast(FloatDType::F64)
+        Model::new(&config, &io, 3, &Device::flex()).unwrap().cast(FloatDType::F64)
     }
 
     const TOKENS: InputKind = InputKind::Tokens { vocab: 7 };

@@ -6,17 +6,17 @@
 
 pub mod bank;
 pub mod causality;
+pub mod deltas;
 pub mod export;
-pub mod modes;
 pub mod pictures;
 pub mod statistics;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use burn::tensor::{Device, FloatDType, TensorData};
+use burn::tensor::{Device, FloatDType};
 use dss_nn::checkpoint::{self, CheckpointMeta};
-use dss_nn::{MixerKind, Model, ModelConfig, Variant};
+use dss_nn::config::MixerContext;
+use dss_nn::{Model, ModelConfig, Modes};
 use dss_train::{memory, predict};
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ use crate::draw::Scene;
 use crate::error::{Error, Result};
 use bank::{Bank, Peaks, peaks};
 use causality::Causality;
-use modes::{Deltas, Modes};
+use deltas::{Deltas, deltas};
 use statistics::Spread;
 
 /// A model and everything about it that is looked at.
@@ -36,7 +36,7 @@ pub struct Inspection {
     pub meta: CheckpointMeta,
     /// Positions per second, where time is what a sequence runs over.
     pub rate: Option<f64>,
-    /// The layers, from the input to the output.
+    /// The layers that are state spaces, from the input to the output.
     pub layers: Vec<Layer>,
 }
 
@@ -110,7 +110,8 @@ impl Inspection {
     pub fn load(path: &Path, device: &Device) -> Result<Self> {
         // Before anything of the promised length is made: kernels, their f64 copies, and activations.
         let meta = checkpoint::load_meta(path)?;
-        let (c, h, len) = (meta.model.channels(), meta.model.h, meta.io.len);
+        let (h, len) = (meta.model.h, meta.io.len);
+        let c = MixerContext::new(&meta.model, len).kernels();
         let copies = meta.model.layers.saturating_mul(c).saturating_mul(3).saturating_add(24);
         let needed = [h, len, copies, 8].into_iter().fold(1u64, |a, b| a.saturating_mul(b as u64));
         if let Some(available) = memory::available().filter(|&available| needed > available) {
@@ -118,26 +119,20 @@ impl Inspection {
             return Err(Error::Kernels { path: path.into(), len, needed_mb, available_mb });
         }
         let (model, meta) = checkpoint::load(path, device)?;
-        Self::of(model, meta)
-            .map_err(|what| dss_nn::Error::Checkpoint { path: path.into(), what }.into())
+        Ok(Self::new(model, meta))
     }
 
     /// Of a model at hand.
-    ///
-    /// # Errors
-    /// What the model lacks.
-    pub fn of(model: Model, meta: CheckpointMeta) -> std::result::Result<Self, String> {
+    pub fn new(model: Model, meta: CheckpointMeta) -> Self {
         let model = model.cast(FloatDType::F64);
-        let tensors = model.named_tensors();
-        let kernels = model.kernels(meta.io.len);
-        let mut layers = Vec::new();
-        for (i, k) in kernels.layers().iter().enumerate() {
-            let mixer = mixer_tensors(&tensors, i);
-            let modes = Modes::of(model.config(), &mixer).map_err(|e| format!("layer {i}: {e}"))?;
-            layers.push(Layer { modes, kernels: Bank::of(k) });
-        }
+        let len = model.config().positions_for(meta.io.len);
+        let layers = model.layers.iter().filter_map(|block| {
+            let mixer = block.mixer.get();
+            Some(Layer { modes: mixer.modes()?, kernels: Bank::of(&mixer.kernel(len)?) })
+        });
+        let layers = layers.collect();
         let rate = predict::encoder(&meta).ok().and_then(|encoder| encoder.rate());
-        Ok(Self { model, meta, rate, layers })
+        Self { model, meta, rate, layers }
     }
 
     /// The numbers. The check of causality runs the model a few times.
@@ -152,7 +147,7 @@ impl Inspection {
         for Layer { modes, kernels } in &self.layers {
             let re: Vec<f64> = modes.lambda.iter().map(|z| z[0]).collect();
             let half_life_steps = Spread::of(&modes.half_lives());
-            let (delta_re, delta_im) = modes.deltas();
+            let (delta_re, delta_im) = deltas(modes);
             layers.push(LayerReport {
                 modes: modes.lambda.len(),
                 growing: modes.growing(),
@@ -191,40 +186,11 @@ impl Inspection {
     }
 
     fn past_end(&self) -> PastEnd {
-        let (config, len) = (self.model.config(), self.meta.io.len);
-        if let Err(error) = self.model.check_len(len.saturating_add(1)) {
-            return PastEnd { allowed: false, why: error.to_string() };
+        match self.model.check_len(self.meta.io.len.saturating_add(1)) {
+            Err(error) => PastEnd { allowed: false, why: error.to_string() },
+            Ok(()) => PastEnd { allowed: true, why: self.model.layers[0].mixer.get().past_end() },
         }
-        let why = match (config.kernel_len, config.mixer, config.variant) {
-            (1.., _, _) => format!("every layer sees {} steps at most", config.kernel_len.min(len)),
-            (0, MixerKind::Dss, Variant::Softmax) => {
-                format!("no mode has Re λ > 0; the softmax stays that of length {len}")
-            }
-            (0, _, _) => "the kernel does not depend on the length".to_owned(),
-        };
-        PastEnd { allowed: true, why }
     }
-}
-
-/// What a model's layers are, in words.
-pub fn kind(config: &ModelConfig) -> &'static str {
-    match (config.mixer, config.variant) {
-        (MixerKind::Dss, Variant::Softmax) => "DSS softmax",
-        (MixerKind::Dss, Variant::Exp) => "DSS exp",
-        (MixerKind::Dss, Variant::ExpNoScale) => "DSS exp-no-scale",
-        (MixerKind::S4, _) => "S4",
-        (MixerKind::S4d, _) => "S4D",
-    }
-}
-
-/// The tensors of a layer's mixer by their last name, in f64.
-fn mixer_tensors(tensors: &[(String, TensorData)], layer: usize) -> BTreeMap<&str, Vec<f64>> {
-    let prefix = format!("layers.{layer}.mixer.");
-    let of_mixer = tensors.iter().filter_map(|(name, data)| {
-        let name = name.strip_prefix(&prefix)?;
-        Some((name, data.iter::<f64>().collect()))
-    });
-    of_mixer.collect()
 }
 
 /// All pictures of a model.

@@ -28,7 +28,7 @@ fn inspection(config: ModelConfig, len: usize, change: impl Fn(&str, &mut [f64])
     });
     let tensors = tensors.collect();
     let model = model.load_named(tensors).unwrap();
-    let meta = CheckpointMeta::new(&model);
+    let meta = model.meta();
     Inspection::of(model, meta).unwrap()
 }
 

@@ -54,13 +54,13 @@ fn head(run: &Run, out: &mut String) {
         .map(|meta| format!(", sequences of up to L = {} steps", count(meta.io.len as u64)));
     let _ = write!(
         out,
-        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: {}, {} of H = {} channels and N = {} states{}.</p>\n",
+        "<header>\n<h1>{}</h1>\n<p class=\"quiet\">Run <code>{}</code>: {}, {} of H = {} channels, {}{}.</p>\n",
         escape(run.config.task.name()),
         escape(&run.name),
-        crate::inspect::kind(model),
+        model.mixer.settings().title(),
         counted(model.layers as u64, "layer"),
         model.h,
-        model.n,
+        model.mixer.settings().size(),
         length.unwrap_or_default(),
     );
     if run.test.is_none() {

@@ -2,31 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use dss_format::TensorSpec;
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_train::config::Config;
 use dss_train::environment::Environment;
 use dss_train::run_dir::{EvalRecord, Record, RunDir, State, TrainRecord, read_metrics};
-use safetensors::SafeTensors;
 
-use crate::error::{Error, Result};
-
-/// A tensor of the model.
-pub(super) struct Tensor {
-    pub name: String,
-    pub shape: Vec<usize>,
-}
-
-impl Tensor {
-    /// How many numbers it holds.
-    pub fn size(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// Running statistics are stored but not trained.
-    pub fn trained(&self) -> bool {
-        !self.name.ends_with("running_mean") && !self.name.ends_with("running_var")
-    }
-}
+use crate::error::Result;
 
 /// Everything the report shows.
 pub(super) struct Run {
@@ -40,7 +22,7 @@ pub(super) struct Run {
     pub test: Option<EvalRecord>,
     pub state: Option<State>,
     pub environment: Option<Environment>,
-    pub tensors: Vec<Tensor>,
+    pub tensors: Vec<TensorSpec>,
     /// What the checkpoint says of itself.
     pub meta: Option<CheckpointMeta>,
     /// The model: the best one, or the last if there is no best one yet.
@@ -84,25 +66,20 @@ impl Run {
         }
         let checkpoints = [files.best(), files.last().join("model.safetensors")];
         if let Some(path) = checkpoints.iter().find(|p| p.exists()) {
-            run.read_checkpoint(path)?;
+            run.read_checkpoint(path);
         }
         Ok(run)
     }
 
-    /// Names and shapes of the tensors, and what the checkpoint knows about the task.
-    fn read_checkpoint(&mut self, path: &Path) -> Result<()> {
-        let bytes = std::fs::read(path).map_err(Error::io("cannot read", path))?;
-        let (_, head) = SafeTensors::read_metadata(&bytes).map_err(|e| Error::damaged(path, e))?;
-        self.tensors = head
-            .tensors()
-            .into_iter()
-            .map(|(name, info)| Tensor { name, shape: info.shape.clone() })
-            .collect();
-        self.tensors.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
+    /// What the checkpoint says of its model.
+    fn read_checkpoint(&mut self, path: &Path) {
         // A report of the curves does not fail for metadata that cannot be read.
         self.meta = checkpoint::load_meta(path).ok();
+        if let Some(meta) = &self.meta {
+            self.tensors = meta.model.tensors(&meta.io);
+            self.tensors.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
+        }
         self.checkpoint = Some(path.to_owned());
-        Ok(())
     }
 
     /// Optimiser steps done, as far as the files tell.

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use dss_data::Baseline;
+use dss_format::TensorSpec;
 use dss_train::Scores;
 use dss_train::config::{Config, Section};
 
-use super::run::{Run, Tensor};
+use super::run::Run;
 use crate::text::{count, counted, date, duration, escape, number, percent};
 
 /// A serialised enum value without its quotes.
@@ -30,7 +31,7 @@ pub(super) fn configuration(config: &Config) -> String {
              <thead><tr><th scope=\"col\">key</th><th scope=\"col\">value</th><th scope=\"col\">meaning</th></tr></thead>\n<tbody>\n",
             escape(section.about())
         );
-        for (key, doc) in section.key_docs(name) {
+        for (key, doc) in section.key_docs(name, run.config.model.mixer.kind()) {
             let value = &values[section.name()][key];
             let value = if value.is_null() { "not set".to_owned() } else { word(value) };
             let _ = writeln!(
@@ -68,7 +69,7 @@ pub(super) fn baselines(scores: &Scores) -> String {
 
 /// Trained numbers.
 pub(super) fn trained(run: &Run) -> usize {
-    run.tensors.iter().filter(|t| t.trained()).map(Tensor::size).sum()
+    run.tensors.iter().filter(|t| t.trained).filter_map(TensorSpec::elements).sum()
 }
 
 /// Counts per group, then per tensor.
@@ -89,9 +90,8 @@ pub(super) fn parameters(run: &Run) -> String {
         (dss_nn::ParamGroup::Other, "everything else", t.lr),
     ];
     for (group, name, lr) in groups {
-        let members = run.tensors.iter().filter(|t| t.trained());
-        let members = members.filter(|t| dss_nn::ParamGroup::of(&t.name) == group);
-        let size: usize = members.map(Tensor::size).sum();
+        let members = run.tensors.iter().filter(|t| t.trained && t.group == group);
+        let size: usize = members.filter_map(TensorSpec::elements).sum();
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\">{name}</th><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{lr}</td></tr>",
@@ -110,7 +110,7 @@ pub(super) fn parameters(run: &Run) -> String {
     );
     for tensor in &run.tensors {
         let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
-        let kept = if tensor.trained() {
+        let kept = if tensor.trained {
             ""
         } else {
             " <span class=\"quiet\">(statistics, not trained)</span>"
@@ -120,7 +120,7 @@ pub(super) fn parameters(run: &Run) -> String {
             "<tr><th scope=\"row\"><code>{}</code>{kept}</th><td>{}</td><td class=\"number\">{}</td></tr>",
             escape(&tensor.name),
             shape.join(" × "),
-            count(tensor.size() as u64)
+            count(tensor.elements().unwrap_or_default() as u64)
         );
     }
     out.push_str("</tbody></table>\n</div>\n</details>\n");

@@ -129,7 +129,7 @@ fn checkpoint(path: &Path, labels: &[String]) -> usize {
         ModelConfig { layers: 11, h: 4, n: 4, norm: NormKind::Batch, ..ModelConfig::default() };
     let (input, output) = (InputKind::Tokens { vocab: 18 }, OutputKind::Sequence { outputs: 10 });
     let model = config.init(&Io { input, output, len: 200 }, 0, &Device::flex()).unwrap();
-    let meta = CheckpointMeta { labels: labels.to_vec(), ..CheckpointMeta::new(&model) };
+    let meta = CheckpointMeta { labels: labels.to_vec(), ..model.meta() };
     dss_nn::checkpoint::save(path, &model, &meta).unwrap();
     let statistics = 11 * 2 * 4;
     config.tensor_elements(model.io()).unwrap() - statistics

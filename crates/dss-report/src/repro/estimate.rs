@@ -48,7 +48,7 @@ pub(super) fn seconds(
 fn step(config: &Config, length: usize, rows: usize, device: &Device) -> Result<f64> {
     let output = OutputKind::Sequence { outputs: CLASSES };
     let io = Io { input: InputKind::Values { channels: 1 }, output, len: length };
-    let model = config.model.init(&io, 0, &device.clone().autodiff())?;
+    let model = dss_nn::Model::new(&config.model, &io, 0, &device.clone().autodiff())?;
     let data = (0..rows * length).map(|i| (i as f32).sin()).collect();
     let batch = [Batch {
         rows,

@@ -415,7 +415,7 @@ fn check_names(tasks: &[String], models: &[String]) -> std::result::Result<(), S
 
 /// A grid decides some settings itself: with others a row would not be what its name says.
 fn check_sets(sets: &[GridSetting], budget: Option<Budget>) -> std::result::Result<(), String> {
-    const BY_MODEL: [&str; 5] = ["mixer", "variant", "delta", "lambda_init", "kernel_len"];
+    const BY_MODEL: [&str; 6] = ["mixer", "kind", "variant", "delta", "lambda_init", "kernel_len"];
     const BY_BUDGET: [&str; 3] = ["max_steps", "epochs", "schedule"];
     for GridSetting { setting, .. } in sets {
         let (key, name) = (setting.key(), setting.name());

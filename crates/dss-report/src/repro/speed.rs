@@ -50,7 +50,8 @@ pub(super) fn measure(
     let io = bridge::io(&task.spec);
     memory::check(config, &io, examples)?;
     threads::with(threads, || {
-        let mut model = config.model.init(&io, config.train.seed, &device.clone().autodiff())?;
+        let mut model =
+            Model::new(&config.model, &io, config.train.seed, &device.clone().autodiff())?;
         let Some(seconds_per_step) = steps(config, task, &mut model, limit, stop)? else {
             return Ok(None);
         };

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use dss_nn::ModelConfig;
-use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::place::Sources;
@@ -153,6 +152,6 @@ pub fn with_model(model: &ModelConfig, name: &str) -> crate::Result<ModelConfig>
     all.insert("mixer".to_owned(), mixer.into());
     let model =
         ModelConfig::deserialize(value::deserializer(&all)).map_err(|e| invalid(e.reason))?;
-    model.validate(1)?;
+    model.validate(1).map_err(dss_nn::Error::from)?;
     Ok(model)
 }

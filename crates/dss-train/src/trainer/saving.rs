@@ -45,7 +45,7 @@ impl Session<'_> {
             step: self.state.step,
             // `dss predict` reads new files as the training read its own.
             extra: [(ENCODER.to_owned(), encoder)].into(),
-            ..CheckpointMeta::new(&self.model)
+            ..self.model.meta()
         };
         checkpoint::save(path, &self.model, &meta).map_err(Error::writing)
     }

@@ -47,7 +47,7 @@ impl<'a> Session<'a> {
         device: &Device,
         clock: Clock,
     ) -> Result<Self> {
-        let model = config.model.init(&bridge::io(&task.spec), config.train.seed, device)?;
+        let model = Model::new(&config.model, &bridge::io(&task.spec), config.train.seed, device)?;
         let state = State {
             steps_per_epoch: config.train.steps_per_epoch(task.train.len()),
             parameters: trained(&model),

@@ -47,20 +47,20 @@ pub(super) fn gradients_carried(
     let device = model.device();
     let total = micro.iter().map(|batch| loss::scored(&batch.target)).sum();
     let l = micro.iter().map(|batch| batch.l).max().unwrap_or(0);
-    let kernels = model.kernels(l);
+    let prepared = model.prepare(l);
     let several = micro.len() > 1;
-    let used = if several { kernels.leaves() } else { kernels.clone() };
-    let kernels_of = |length| if length == l { used.clone() } else { used.cut(length) };
+    let used = if several { prepared.leaves() } else { prepared.clone() };
+    let prepared_for = |length| if length == l { used.clone() } else { model.cut(&used, length) };
     let mut kernel_gradients: Vec<Tensor<3>> = Vec::new();
     let mut found =
         Found { tally: Tally::default(), gradients: Gradients::default(), stats: Vec::new() };
     for (i, batch) in micro.iter().enumerate() {
         let dropout = DropoutKey { seed, step, micro: i as u32 };
         let input = bridge::input(batch, &device, dtype);
-        let (kernels, mode) = (kernels_of(batch.l), Mode::Train { dropout });
+        let (prepared, mode) = (prepared_for(batch.l), Mode::Train { dropout });
         let output = match &mut carry {
-            Some(carry) => model.forward_carried(input, &kernels, mode, carry),
-            None => model.forward(input, &batch.lengths, &kernels, mode),
+            Some(carry) => model.forward_carried(input, &prepared, mode, carry),
+            None => model.forward(input, &batch.lengths, &prepared, mode),
         };
         let [rows, width] = output.logits.dims();
         let assessed = loss::assess(&bridge::host(&output.logits), width, &batch.target, total);
@@ -75,7 +75,7 @@ pub(super) fn gradients_carried(
         let mut backward = (output.logits * cotangent).sum().backward();
         found.gradients.add(model, &mut backward);
         if several {
-            let new = used.grads(&backward).into_iter().zip(used.layers());
+            let new = used.grads(&backward).into_iter().zip(used.kernels());
             let new = new.map(|(dk, k)| dk.unwrap_or_else(|| k.clone().inner().zeros_like()));
             kernel_gradients = match i {
                 0 => new.collect(),
@@ -83,8 +83,8 @@ pub(super) fn gradients_carried(
             };
         }
     }
-    if several {
-        let mut backward = kernels.surrogate(kernel_gradients).backward();
+    if several && let Some(surrogate) = prepared.surrogate(kernel_gradients) {
+        let mut backward = surrogate.backward();
         found.gradients.add(model, &mut backward);
     }
     Ok(found)

@@ -25,10 +25,10 @@ impl Session<'_> {
     pub(super) fn bad(&self, step: u64, what: &str, gradient: Option<Bad>) -> Error {
         let parameter = self.bad_parameter();
         let (place, group) = match (&parameter, &gradient) {
-            (Some(bad), _) => (format!("parameter {}", show(bad)), Some(ParamGroup::of(&bad.name))),
+            (Some(bad), _) => (format!("parameter {}", self.show(bad)), self.group(&bad.name)),
             (None, Some(bad)) => (
-                format!("all parameters are finite, but the gradient of {}", show(bad)),
-                Some(ParamGroup::of(&bad.name)),
+                format!("all parameters are finite, but the gradient of {}", self.show(bad)),
+                self.group(&bad.name),
             ),
             (None, None) => {
                 ("all parameters are finite, so activations overflowed".to_owned(), None)
@@ -42,15 +42,20 @@ impl Session<'_> {
             saved: self.saved_step.map(|step| (self.run.last(), step)),
         }
     }
-}
 
-fn show(bad: &Bad) -> String {
-    let Bad { name, index, value } = bad;
-    let group = match ParamGroup::of(name) {
-        ParamGroup::Lambda => "Λ",
-        ParamGroup::Delta => "Δ",
-        ParamGroup::W => "W",
-        ParamGroup::Other => "other",
-    };
-    format!("`{name}`[{index}] (group {group}) is {value}")
+    /// The group of the parameter with this name.
+    fn group(&self, name: &str) -> Option<ParamGroup> {
+        self.model.parameters().into_iter().find(|p| p.name == name).map(|p| p.group)
+    }
+
+    fn show(&self, bad: &Bad) -> String {
+        let Bad { name, index, value } = bad;
+        let group = match self.group(name) {
+            Some(ParamGroup::Lambda) => "Λ",
+            Some(ParamGroup::Delta) => "Δ",
+            Some(ParamGroup::W) => "W",
+            Some(ParamGroup::Other) | None => "other",
+        };
+        format!("`{name}`[{index}] (group {group}) is {value}")
+    }
 }

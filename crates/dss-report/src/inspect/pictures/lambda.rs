@@ -1,8 +1,5 @@
 //! Λ of all layers in the complex plane over the points it started from (§4.2).
 
-use dss_kernels::init;
-use dss_nn::{LambdaInit, MixerKind, S4dInit};
-
 use super::{WIDTH, layer_name, titled};
 use crate::draw::Axis;
 use crate::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour};
@@ -23,7 +20,9 @@ fn scaled(im: f64) -> f64 {
 
 pub(super) fn plane(inspection: &Inspection) -> Scene {
     let layers = &inspection.layers;
-    let (start, start_name) = start(inspection);
+    let first = layers.first().map(|layer| &layer.modes);
+    let (start, start_name) =
+        first.map_or((Vec::new(), ""), |modes| (modes.initial.clone(), modes.initial_name));
     let lines = (layers.len() + 1).div_ceil(PER_LINE);
     let top = TOP + LEGEND + 18.0 * (lines - 1) as f64;
     let mut scene = Scene::new(
@@ -106,25 +105,4 @@ fn legend(scene: &mut Scene, layers: usize, start: &str) {
             scene.label([x + 13.0, y + 4.0], start, Anchor::Start);
         }
     }
-}
-
-/// Where Λ started and what that is called; nothing where it was drawn at random.
-fn start(inspection: &Inspection) -> (Vec<[f64; 2]>, &'static str) {
-    let config = &inspection.meta.model;
-    let (points, name) = match (config.mixer, config.lambda_init, config.s4d_init) {
-        (MixerKind::Dss, LambdaInit::Random, _) => return (Vec::new(), ""),
-        (MixerKind::Dss, LambdaInit::SkewHippo, _) => {
-            (init::skew_hippo(config.n), "initial (Skew-HiPPO)")
-        }
-        (MixerKind::S4, _, _) => (init::skew_hippo(config.n / 2), "initial (HiPPO-LegS)"),
-        (MixerKind::S4d, _, law) => {
-            let name = match law {
-                S4dInit::Legs => "initial (S4D-LegS)",
-                S4dInit::Lin => "initial (S4D-Lin)",
-                S4dInit::Inv => "initial (S4D-Inv)",
-            };
-            (init::s4d_lambda(law.into(), config.n), name)
-        }
-    };
-    (points.unwrap_or_default().iter().map(|z| [z.re, z.im]).collect(), name)
 }

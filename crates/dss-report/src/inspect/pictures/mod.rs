@@ -11,8 +11,11 @@ use crate::draw::Scene;
 /// Width of all pictures.
 const WIDTH: f64 = 920.0;
 
-/// All of them, the most telling first.
+/// All of them, the most telling first; none without state spaces.
 pub fn all(inspection: &Inspection) -> Vec<Scene> {
+    if inspection.layers.is_empty() {
+        return Vec::new();
+    }
     vec![
         heatmap::kernels(inspection),
         lambda::plane(inspection),

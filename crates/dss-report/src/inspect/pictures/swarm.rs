@@ -34,9 +34,8 @@ pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
         let values = modes.lambda.iter().map(|z| z[0]).collect();
         vec![Group { values, ink: Ink::Fixed(layer_colour(i, n)) }]
     });
-    let config = &inspection.meta.model;
-    let skew = config.mixer != dss_nn::MixerKind::Dss
-        || config.lambda_init == dss_nn::LambdaInit::SkewHippo;
+    // Every initialisation that is not random begins there.
+    let skew = inspection.layers.iter().any(|layer| !layer.modes.initial.is_empty());
     let behind = Behind {
         band: None,
         level: skew.then_some(-0.5),

@@ -1,14 +1,11 @@
 //! Grids of runs: interrupted and resumed to the same bits, failures and missing data beside runs that go on.
 
-#[path = "../../dss-train/tests/common/mod.rs"]
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::common::{TempDir, assert_same, remains};
 use burn::tensor::Device;
-use common::{TempDir, assert_same, remains};
 use dss_report::repro::{
     Budget, Cell, Grid, GridOptions, GridSetting, GridSummary, Progress, Request, RunStatus, Table,
     TableKind, Watch,
