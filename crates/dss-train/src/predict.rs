@@ -2,10 +2,10 @@
 
 use burn::module::Module;
 use burn::tensor::DType;
+use dss_data::{Encoder, Example, Input, Padding, Target, TargetKind, TaskSpec, collate};
 use dss_nn::checkpoint::CheckpointMeta;
 use dss_nn::config::{InputKind, Io, OutputKind};
 use dss_nn::{Mode, Model};
-use dss_data::{Encoder, Example, Input, Padding, Target, TargetKind, TaskSpec, collate};
 
 use crate::error::{Error, Result};
 use crate::loss::softmax;

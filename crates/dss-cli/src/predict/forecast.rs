@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use dss_data::forecast::ForecastEncoder;
 use dss_nn::Model;
 use dss_nn::checkpoint::CheckpointMeta;
-use dss_data::forecast::ForecastEncoder;
 use dss_train::predict::{Query, predict};
 use serde_json::json;
 

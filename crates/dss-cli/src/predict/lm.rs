@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use dss_nn::Model;
 use dss_data::lm::LmEncoder;
+use dss_nn::Model;
 use dss_train::Scores;
 use dss_train::evaluate::evaluate;
 use serde_json::json;

@@ -6,10 +6,10 @@ mod lm;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use dss_data::Encoder;
 use dss_nn::Model;
 use dss_nn::checkpoint::CheckpointMeta;
 use dss_nn::config::OutputKind;
-use dss_data::Encoder;
 use dss_train::predict::{Prediction, Query, encoder, predict};
 use dss_train::threads;
 use serde_json::{Value, json};
