@@ -51,7 +51,7 @@ pub fn best(dir: &Path) -> Result<PathBuf, Failure> {
         return Ok(path);
     }
     let message = format!("{} has no checkpoint yet: no evaluation was reached", dir.display());
-    let task = Config::from_run(dir).map_or_else(|_| "TASK".into(), |run| run.task.name());
+    let task = Config::from_run(dir).map_or("TASK", |run| run.task.name());
     let hint = format!("continue training: dss train {task} --resume --out {}", text::shell(dir));
     Err(Failure::failed(eyre::Report::msg(message)).hint(hint))
 }

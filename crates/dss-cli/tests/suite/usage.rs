@@ -110,8 +110,7 @@ fn messages_say_what_they_are_about() {
     run("train listops --set h=0").fails(2, &[keys]);
     run("train listops --set max_args=1").fails(2, &["task.max_args", keys]);
     run("train listops --set path=x").fails(2, &["`path`; did you mean `task.dir`?"]);
-    let ran = run("train listops --set colour=x");
-    ran.fails(2, &["unknown key `colour`"]);
+    let ran = run("train listops --set colour=x").fails(2, &["unknown key `colour`"]);
     assert!(!ran.err.contains("did you mean"), "{ran:?}");
 
     for task in ["files", "lm", "forecast", "smnist", "image", "speech", "text", "retrieval"] {
