@@ -59,6 +59,7 @@ pub struct DataListArgs {
 
 /// `dss data get`
 #[derive(Debug, Args)]
+#[cfg_attr(not(feature = "download"), allow(dead_code))]
 pub struct DataGetArgs {
     /// The task
     #[arg(value_parser = tasks())]

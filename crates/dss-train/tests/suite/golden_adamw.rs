@@ -25,7 +25,7 @@ fn read(name: &str) -> Option<Tensors> {
     let nn = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dss-nn");
     if !nn.is_dir() {
         // Not by eprintln!, which tests show only when they fail.
-        writeln!(std::io::stderr(), "skipped: {name} is not part of this package").unwrap();
+        let _ = writeln!(std::io::stderr(), "skipped: {name} is not part of this package");
         return None;
     }
     let bytes = std::fs::read(nn.join("tests/golden").join(name)).unwrap();
