@@ -23,7 +23,7 @@ use source::{Positions, Source};
 /// How the input of a model is read as it arrives.
 pub fn feed(meta: &Meta) -> Result<Feed, Failure> {
     Encoder::from_extra(&meta.extra)
-        .map_err(|error| Failure::failed(error.into()))?
+        .map_err(Failure::failed)?
         .feed()
         .map_err(|what| Failure::usage(what).hint("give it whole files: dss predict RUN FILE"))
 }

@@ -46,6 +46,75 @@ fn a_file_standard_input_and_raw_samples_are_the_same() {
     assert_eq!(raw.out, file.out);
 }
 
+/// Programs that write to a pipe do not know the length.
+#[test]
+fn sizes_of_pipes_mean_until_the_end() {
+    let folder = Folder::new();
+    let (model, mut bytes) = (model(), std::fs::read(clip()).unwrap());
+    let whole = piped(&folder, &["stream", text(&model), "-"], &bytes).ok().out;
+    for size in [0u32, 0x7fff_f000, 0x8000_0000, u32::MAX] {
+        bytes[40..44].copy_from_slice(&size.to_le_bytes());
+        let ran = piped(&folder, &["stream", text(&model), "-"], &bytes).ok();
+        assert_eq!((ran.out, ran.err.as_str()), (whole.clone(), ""), "{size:#x}");
+    }
+}
+
+/// Other files are not taken for samples unless that is asked for.
+#[test]
+fn raw_samples_are_read_when_asked_for_or_from_a_pipe() {
+    let folder = Folder::new();
+    let (model, bytes) = (model(), std::fs::read(clip()).unwrap());
+    std::fs::write(folder.path("song.mp3"), [b"ID3\x04", &bytes[44..]].concat()).unwrap();
+    let named = folder.run(&["stream", text(&model), "song.mp3"]);
+    named.fails(1, &["song.mp3", "neither WAV nor FLAC", "--raw"]);
+    std::fs::write(folder.path("raw"), &bytes[44..]).unwrap();
+    let raw = folder.run(&["stream", text(&model), "raw", "--raw"]).ok();
+    assert_eq!(raw.err, "");
+    let piped = piped(&folder, &["stream", text(&model)], &bytes[44..]).ok();
+    assert_eq!(piped.out, raw.out);
+    assert!(piped.err.contains("read as raw 16-bit samples, 16000 per second"), "{}", piped.err);
+}
+
+/// One file, one answer: however a table is written, and whichever command reads it.
+#[test]
+fn predict_and_stream_agree() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},0.5,-{}\n", ["up", "down"][i % 2], i % 7, i % 5);
+    let train: String = (0..40).map(row).collect();
+    std::fs::write(folder.path("train.csv"), format!("label,a,b,c\n{train}")).unwrap();
+    let settings = ["layers=1", "h=8", "n=4", "epochs=1", "batch=4", "bidirectional=false"];
+    let settings = settings.iter().flat_map(|s| ["--set", s]).collect::<Vec<_>>();
+    let args = ["train", "files", "--set", "task.path=train.csv", "--out", "run", "--quiet"];
+    folder.run(&[&args[..], &settings].concat()).ok();
+    let answer = |args: &[&str]| {
+        let ran = folder.run(args).ok();
+        let cells: Vec<String> =
+            ran.out.lines().last().unwrap().split('\t').map(str::to_owned).collect();
+        (cells[1].clone(), cells[2].parse::<f64>().unwrap())
+    };
+    let tables = [
+        ("plain.csv", "3,0.5,-2\n"),
+        ("labelled.csv", "up,3,0.5,-2\r\n"),
+        ("named.csv", "c,label,a,b\r-2,up,3,0.5\r"),
+        ("quoted.csv", "\"3\",\"0.5\",\"-2\"\n"),
+        ("semicolons.csv", "3;0.5;-2\n"),
+        ("tabs.csv", "3\t0.5\t-2\n"),
+        ("tabs.tsv", "a\tb\tc\n3\t0.5\t-2"),
+        ("spaces.csv", "3 0.5  -2\n"),
+    ];
+    let (label, expected) = answer(&["predict", "run", "train.csv"]);
+    assert!(["up", "down"].contains(&&*label) && expected > 0.0);
+    for (name, table) in tables {
+        std::fs::write(folder.path(name), table).unwrap();
+        let (predicted, streamed) =
+            (answer(&["predict", "run", name]), answer(&["stream", "run", name]));
+        let first = answer(&["predict", "run", "plain.csv"]);
+        assert_eq!(predicted, first, "{name}");
+        assert_eq!(streamed.0, predicted.0, "{name}");
+        assert!((streamed.1 - predicted.1).abs() < 2e-4, "{name}: {streamed:?} {predicted:?}");
+    }
+}
+
 #[test]
 fn json_lines() {
     let folder = Folder::new();
@@ -109,14 +178,18 @@ fn what_is_wrong_is_said() {
         piped(&folder, &args, input)
     };
     let bytes = std::fs::read(clip()).unwrap();
-    stream(&bytes[..1000], &[]).fails(1, &["standard input", "cut short"]);
+    // A recording that was stopped is read as far as it goes, a file has to be whole.
+    let cut = stream(&bytes[..1000], &[]).ok();
+    assert!(cut.err.contains("cut short") && !cut.out.is_empty(), "{cut:?}");
+    std::fs::write(folder.path("cut.wav"), &bytes[..1000]).unwrap();
+    folder.run(&["stream", text(&model), "cut.wav"]).fails(1, &["cut.wav", "cut short"]);
     stream(b"RIFF", &[]).fails(1, &["cut short in its header"]);
     stream(b"fLaCnonsense", &[]).fails(1, &["standard input"]);
     stream(&f32::NAN.to_le_bytes(), &["--format", "f32le"]).fails(1, &["sample 0 is NaN"]);
     stream(b"", &["--every", "never"]).fails(2, &["100ms"]);
     stream(b"", &["--format", "text"]).fails(2, &["reads sound"]);
-    stream(b"", &[]).fails(1, &["nothing came in"]);
-    stream(&bytes, &["--format", "flac"]).fails(1, &["no FLAC"]);
+    stream(b"", &[]).fails(1, &["the input was empty"]);
+    stream(&bytes, &["--format", "flac"]).fails(1, &["not a FLAC file"]);
     stream(&bytes, &["--rate", "1"]).fails(2, &["ratio of the rates"]);
     folder.run(&["stream", "nothing"]).fails(2, &["neither a run directory nor a file"]);
     folder.run(&["stream", text(&model), "missing.wav"]).fails(1, &["missing.wav"]);
@@ -129,7 +202,8 @@ fn what_is_wrong_is_said() {
 #[test]
 fn a_broken_pipe_ends_quietly() {
     let folder = Folder::new();
-    let mut command = folder.command(&["stream", text(&model()), "-", "--every", "1"]);
+    let args = ["stream", text(&model()), "-", "--raw", "--every", "1"];
+    let mut command = folder.command(&args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());

@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use dss_train::run_dir::write_file;
+use dss_data::npy;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
@@ -87,7 +88,8 @@ pub fn export(inspection: &Inspection, dir: &Path, format: Format) -> Result<Vec
     match format {
         Format::Npy => {
             for array in &arrays {
-                write(format!("{}.npy", array.name), npy(array))?;
+                let bytes = npy::to_bytes(&array.shape, &array.values);
+                write(format!("{}.npy", array.name), bytes)?;
             }
         }
         Format::Csv => {
@@ -102,22 +104,6 @@ pub fn export(inspection: &Inspection, dir: &Path, format: Format) -> Result<Vec
 
 fn little_endian(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|x| x.to_le_bytes()).collect()
-}
-
-/// NumPy's format, version 1.0: f64, little-endian, C order.
-fn npy(array: &Array) -> Vec<u8> {
-    let sizes: String = array.shape.iter().map(|n| format!("{n}, ")).collect();
-    let mut header =
-        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}), }}", sizes.trim_end());
-    // The numbers begin at a multiple of 64; a line end closes the header.
-    let used = 10 + header.len() + 1;
-    header.extend(std::iter::repeat_n(' ', used.next_multiple_of(64) - used));
-    header.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(little_endian(&array.values));
-    bytes
 }
 
 fn safetensors_of(arrays: &[Array]) -> Result<Vec<u8>> {
@@ -168,7 +154,8 @@ mod tests {
 
     #[test]
     fn numpy_reads_the_header() {
-        let bytes = npy(&array());
+        let array = array();
+        let bytes = npy::to_bytes(&array.shape, &array.values);
         let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
         assert_eq!((&bytes[..8], (10 + length) % 64), (&b"\x93NUMPY\x01\x00"[..], 0));
         let header = std::str::from_utf8(&bytes[10..10 + length]).unwrap();

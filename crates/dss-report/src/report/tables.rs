@@ -32,7 +32,7 @@ pub(super) fn configuration(config: &Config) -> String {
             escape(section.about())
         );
         for (key, doc) in section.key_docs(name, run.config.model.mixer.kind()) {
-            let value = &values[section.name()][key];
+            let value = &values[&format!("{section}.{key}")];
             let value = if value.is_null() { "not set".to_owned() } else { word(value) };
             let _ = writeln!(
                 out,

@@ -1,5 +1,6 @@
 //! In words: how the settings of a task differ from the paper's.
 
+use dss_nn::MixerConfig;
 use dss_train::config::{Config, Section};
 use serde_json::Value;
 
@@ -91,10 +92,12 @@ pub(super) fn between(here: &Config, paper: &Config) -> Vec<String> {
 /// Where a key stands in the documents.
 fn place(key: &str) -> usize {
     let position = |section: Section, name: &str| {
-        section.key_docs("").iter().position(|doc| doc.0 == name).unwrap_or(999)
+        let keys = section.key_docs("", MixerConfig::default().kind());
+        keys.iter().position(|doc| doc.0 == name).unwrap_or(99)
     };
-    match key.split_once('.') {
+    match key.rsplit_once('.') {
         Some(("model", name)) => 1000 + position(Section::Model, name),
+        Some(("model.mixer", name)) => 1100 + position(Section::Mixer, name),
         Some(("train", name)) => 2000 + position(Section::Train, name),
         _ => WORDS.iter().position(|(name, _)| *name == key).unwrap_or(999),
     }

@@ -102,15 +102,15 @@ impl Request {
             layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
         }
         layers.files_and_settings(&self.files, &self.sets)?;
-        if let Some(mixer) = layers.value(Section::Mixer, "kind").and_then(Value::as_str) {
-            if let Some(ablation) = ablations.iter().find(|one| !one.mixers.contains(&mixer)) {
-                let what = format!(
-                    "{} applies to mixer {} only, but the mixer is {mixer}",
-                    ablation.place(),
-                    ablation.mixers.join(" or ")
-                );
-                return Err(ConfigError::Invalid { place: None, what }.into());
-            }
+        if let Some(mixer) = layers.value(Section::Mixer, "kind").and_then(Value::as_str)
+            && let Some(ablation) = ablations.iter().find(|one| !one.mixers.contains(&mixer))
+        {
+            let what = format!(
+                "{} applies to mixer {} only, but the mixer is {mixer}",
+                ablation.place(),
+                ablation.mixers.join(" or ")
+            );
+            return Err(ConfigError::Invalid { place: None, what }.into());
         }
         Ok((layers.finish()?, Sources::new(layers.places())))
     }
