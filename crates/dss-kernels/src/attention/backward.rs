@@ -175,6 +175,8 @@ struct Weights<'a, T> {
 impl<T: Real> WithSimd for Weights<'_, T> {
     type Output = ();
 
+    // Several arrays are walked lane by lane.
+    #[allow(clippy::needless_range_loop)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let fuse = fuses::<S>();

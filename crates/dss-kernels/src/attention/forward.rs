@@ -91,6 +91,8 @@ struct OnlineSoftmax<'a, T> {
 impl<T: Real> WithSimd for OnlineSoftmax<'_, T> {
     type Output = ();
 
+    // Several arrays are walked lane by lane.
+    #[allow(clippy::needless_range_loop)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let fuse = fuses::<S>();

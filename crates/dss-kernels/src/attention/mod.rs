@@ -83,8 +83,8 @@ impl AttentionConfig {
             return Err(Error::Invalid { op, what });
         }
         // The backward's copies of dk and dv are the largest buffer.
-        let bytes = [2, SHARES, size_of::<f64>()].into_iter().chain(sizes);
-        match bytes.fold(Some(1usize), |n, size| n?.checked_mul(size)) {
+        let mut bytes = [2, SHARES, size_of::<f64>()].into_iter().chain(sizes);
+        match bytes.try_fold(1usize, usize::checked_mul) {
             Some(n) if n <= isize::MAX as usize => Ok(()),
             _ => {
                 let what = format!("B, L, heads and d = {sizes:?} is more than memory can hold");

@@ -182,6 +182,8 @@ struct TileLogits<'a, T> {
 impl<T: Real> WithSimd for TileLogits<'_, T> {
     type Output = ();
 
+    // Several arrays are walked lane by lane.
+    #[allow(clippy::needless_range_loop)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let mut sums = [T::ZERO; TILE];
@@ -205,6 +207,8 @@ struct WeightedValues<'a, T, V> {
 impl<'v, T: Real, V: Iterator<Item = &'v [T]>> WithSimd for WeightedValues<'_, T, V> {
     type Output = ();
 
+    // Several arrays are walked lane by lane.
+    #[allow(clippy::needless_range_loop)]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let fuse = fuses::<S>();
