@@ -1,4 +1,5 @@
-//! The normal law and the sigmoid: what GELU(x) = x·Φ(x), its derivative Φ(x) + x·φ(x), and the gated unit need.
+//! The normal law, the sigmoid and the exponential: what GELU(x) = x·Φ(x), its derivative Φ(x) + x·φ(x), the gated
+//! unit and softmax need.
 //!
 //! The f32 forms are free of branches, so that loops over them become SIMD; Φ is right to 8e-7 of its value, for x > -5.
 
@@ -53,6 +54,14 @@ pub(crate) mod f32 {
         (if x < 0.0 { upper } else { 1.0 - upper }, e * 0.398_942_3)
     }
 
+    /// e^x for x ≤ 0 and 1 above; 0 below -87, and NaN for NaN.
+    #[inline(always)]
+    pub(crate) fn exp_nonpositive(fuse: bool, x: f32) -> f32 {
+        let e = exp_negative(fuse, x.min(0.0));
+        let e = if x < -87.0 { 0.0 } else { e };
+        if x.is_nan() { x } else { e }
+    }
+
     /// 0 below -40 (4e-18), for the same reason.
     #[inline(always)]
     pub(crate) fn sigmoid(fuse: bool, x: f32) -> f32 {
@@ -76,6 +85,12 @@ pub(crate) mod f64 {
     #[inline(always)]
     pub(crate) fn sigmoid(_fuse: bool, x: f64) -> f64 {
         1.0 / (1.0 + (-x).exp())
+    }
+
+    /// e^x for x ≤ 0 and 1 above.
+    #[inline(always)]
+    pub(crate) fn exp_nonpositive(_fuse: bool, x: f64) -> f64 {
+        if x > 0.0 { 1.0 } else { x.exp() }
     }
 }
 
@@ -101,6 +116,9 @@ mod tests {
             }
             let sigmoid = super::f64::sigmoid(fuse, x.into());
             assert!((f64::from(super::f32::sigmoid(fuse, x)) - sigmoid).abs() <= 2e-7 * sigmoid);
+            let (e, e64) =
+                (super::f32::exp_nonpositive(fuse, 8.0 * x), (8.0 * f64::from(x)).min(0.0).exp());
+            assert!((f64::from(e) - e64).abs() <= 3e-7 * e64, "exp({}) = {e}", 8.0 * x);
         }
         assert!(super::f32::normal(fuse, f32::NAN).0.is_nan());
         assert_eq!(super::f32::normal(fuse, f32::INFINITY).0, 1.0);
@@ -108,6 +126,10 @@ mod tests {
         assert!(super::f32::sigmoid(fuse, f32::NAN).is_nan());
         assert_eq!(super::f32::sigmoid(fuse, f32::INFINITY), 1.0);
         assert_eq!(super::f32::sigmoid(fuse, f32::NEG_INFINITY), 0.0);
+        assert!(super::f32::exp_nonpositive(fuse, f32::NAN).is_nan());
+        assert_eq!(super::f32::exp_nonpositive(fuse, f32::INFINITY), 1.0);
+        assert_eq!(super::f32::exp_nonpositive(fuse, -87.01), 0.0);
+        assert_eq!(super::f32::exp_nonpositive(fuse, f32::NEG_INFINITY), 0.0);
         // What is left of the tails is far from denormal.
         assert!(
             super::f32::normal(fuse, -8.0).0 > 1e-16 && super::f32::normal(fuse, -8.01).0 == 0.0

@@ -12,6 +12,7 @@
 //! | chunked scan | [`Scan`] | sequences of any length in bounded memory, forward and backward |
 //!
 //! [`block::Block`] is the convolution together with all that surrounds it in a network: norm, GELU, projection, residual.
+//! [`attention`] is softmax attention, whole and step by step, to compare with.
 //! [`frozen`] is what surrounds it alone, for a trained network that runs by whichever of the three forms.
 //!
 //! ```
@@ -84,6 +85,7 @@
 //! `wasm32-unknown-unknown` without default features. The feature `dense` (default) adds `proposition1`.
 
 mod activation;
+pub mod attention;
 pub mod block;
 mod complex;
 pub mod conv;

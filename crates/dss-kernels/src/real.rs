@@ -58,6 +58,9 @@ pub trait Real:
     /// 1 / (1 + e^{-x})
     #[doc(hidden)]
     fn sigmoid(self, fuse: bool) -> Self;
+    /// e^x for x ≤ 0 (1 above), NaN for NaN; what f32 cannot hold as a normal number is 0.
+    #[doc(hidden)]
+    fn exp_nonpositive(self, fuse: bool) -> Self;
 
     #[doc(hidden)]
     fn lanes<S: Simd>() -> usize {
@@ -126,6 +129,10 @@ macro_rules! real {
             #[inline(always)]
             fn sigmoid(self, fuse: bool) -> Self {
                 activation::$t::sigmoid(fuse, self)
+            }
+            #[inline(always)]
+            fn exp_nonpositive(self, fuse: bool) -> Self {
+                activation::$t::exp_nonpositive(fuse, self)
             }
             pulp_ops!($t, $v);
         }

@@ -51,6 +51,11 @@ impl Golden {
                         .chunks_exact(4)
                         .map(|b| f32::from_le_bytes(b.try_into().unwrap()).into())
                         .collect(),
+                    Dtype::I64 => view
+                        .data()
+                        .chunks_exact(8)
+                        .map(|b| i64::from_le_bytes(b.try_into().unwrap()) as f64)
+                        .collect(),
                     other => panic!("{name}: {other:?}"),
                 };
                 (name.to_string(), (view.shape().to_vec(), data))

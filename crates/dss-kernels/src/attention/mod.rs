@@ -1,0 +1,279 @@
+//! Softmax attention over [B, L, Q] and its backward, without a matrix of L × L weights.
+//!
+//! The Q = heads·d channels are cut into heads, each a contiguous slice of d channels. For one head of one sequence
+//! (Vaswani et al. 2017, Eq. 1)
+//!
+//! $$ s_{ij} = q_i \cdot k_j / \sqrt d, \qquad p_{ij} = e^{s_{ij} - m_i} / z_i, \qquad y_i = \sum_j p_{ij} v_j $$
+//!
+//! ```text
+//! s_ij = q_i·k_j/√d,   m_i = max_j s_ij,   z_i = Σ_j e^{s_ij − m_i},   p_ij = e^{s_ij − m_i}/z_i,   y_i = Σ_j p_ij v_j
+//! ```
+//!
+//! over the keys j that the query i sees: j < ℓ, the sequence's length, and j ≤ i if the attention is causal. A hidden
+//! key has weight exactly 0; rows at and beyond ℓ are 0. The backward makes the weights again from the saved m and z:
+//!
+//! ```text
+//! δ_i = dy_i·y_i,   ds_ij = p_ij (dy_i·v_j − δ_i)
+//! dv_j = Σ_i p_ij dy_i,   dk_j = Σ_i ds_ij q_i/√d,   dq_i = Σ_j ds_ij k_j/√d
+//! ```
+//!
+//! # Blocks
+//!
+//! Logits are made for 64 queries and 120 keys at a time and stand as [keys, queries]: the queries fill SIMD lanes, so
+//! that maxima and sums over the keys need no sums across lanes, and keys and values are read where they stand. The
+//! maximum and the sum of a row grow from block to block (online softmax).
+//!
+//! # Memory
+//!
+//! Besides the arguments, a worker has 2·64·(120 + 2·d) elements, and 2·L·d in the backward. Where the heads
+//! of the batch are fewer than 16, their queries are shared out too, and the backward has up to 16/(B·heads) further
+//! copies of dk and dv.
+//!
+//! # Which sizes are fast
+//!
+//! Lengths that are multiples of 64 (a shorter block costs as much as a whole one), and, in the backward, heads that
+//! are multiples of 16 channels in f32 and 8 in f64. Lengths beyond the second-level cache lose nothing.
+
+mod backward;
+mod forward;
+mod head;
+mod reference;
+mod step;
+
+use crate::error::{Error, Result, check_len};
+use crate::lines::Lines;
+use crate::par::{self, Disjoint, share};
+use crate::real::Real;
+use head::{Head, QUERIES};
+
+pub use reference::{ReferenceGrads, attention_backward_reference, attention_reference};
+pub use step::AttentionCache;
+
+/// Sizes of an attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttentionConfig {
+    /// Sequences B.
+    pub batch: usize,
+    /// Positions L.
+    pub len: usize,
+    /// Heads.
+    pub heads: usize,
+    /// Channels d of a head.
+    pub head_dim: usize,
+    /// Whether a query sees only the keys up to its own position.
+    pub causal: bool,
+}
+
+impl AttentionConfig {
+    /// Q = heads·d.
+    pub fn channels(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Elements of the saved statistics, `[B, heads, L, 2]`: maximum m and sum z of every row.
+    pub fn saved_len(&self) -> usize {
+        self.batch * self.heads * self.len * 2
+    }
+
+    fn check(&self, op: &'static str) -> Result<()> {
+        let Self { batch, len, heads, head_dim, .. } = *self;
+        let sizes = [batch, len, heads, head_dim];
+        if sizes.contains(&0) {
+            let what = format!("B, L, heads and d must be at least 1, but are {sizes:?}");
+            return Err(Error::Invalid { op, what });
+        }
+        // The backward's copies of dk and dv are the largest buffer.
+        let mut bytes = [2, SHARES, size_of::<f64>()].into_iter().chain(sizes);
+        match bytes.try_fold(1usize, usize::checked_mul) {
+            Some(n) if n <= isize::MAX as usize => Ok(()),
+            _ => {
+                let what = format!("B, L, heads and d = {sizes:?} is more than memory can hold");
+                Err(Error::Invalid { op, what })
+            }
+        }
+    }
+}
+
+/// What attends, to what.
+#[derive(Debug, Clone, Copy)]
+pub struct AttentionInput<'a, T> {
+    /// Queries `[B, L, Q]`.
+    pub q: &'a [T],
+    /// Keys `[B, L, Q]`.
+    pub k: &'a [T],
+    /// Values `[B, L, Q]`.
+    pub v: &'a [T],
+    /// True positions ℓ of every sequence, `[B]`, at most L; L where absent.
+    pub lengths: Option<&'a [usize]>,
+}
+
+/// Where the gradients go.
+#[derive(Debug)]
+pub struct AttentionGrads<'a, T> {
+    /// ∂loss/∂q: `[B, L, Q]`.
+    pub q: &'a mut [T],
+    /// ∂loss/∂k: `[B, L, Q]`.
+    pub k: &'a mut [T],
+    /// ∂loss/∂v: `[B, L, Q]`.
+    pub v: &'a mut [T],
+}
+
+/// Pieces of work that there should be at least: a function of nothing, so that sums do not depend on the threads.
+const SHARES: usize = 16;
+
+/// Plan and buffers of softmax attention (see the [module](self)).
+///
+/// After the first forward and the first backward nothing allocates. Results are equal bit for bit whatever the number
+/// of threads. Logits of any size are safe: finite queries and keys have finite weights.
+///
+/// ```
+/// use dss_kernels::attention::{Attention, AttentionConfig, AttentionInput};
+/// let config = AttentionConfig { batch: 1, len: 2, heads: 1, head_dim: 1, causal: true };
+/// let mut attention = Attention::<f64>::new(config)?;
+/// let input = AttentionInput { q: &[1.0, 1.0], k: &[0.0, 3f64.ln()], v: &[8.0, 4.0], lengths: None };
+/// let (mut y, mut saved) = ([0.0; 2], vec![0.0; config.saved_len()]);
+/// attention.forward(&input, &mut y, &mut saved)?;
+/// // The first sees itself alone, the second both, with weights 1/4 and 3/4.
+/// assert!((y[0] - 8.0).abs() < 1e-12 && (y[1] - 5.0).abs() < 1e-12);
+/// # Ok::<(), dss_kernels::Error>(())
+/// ```
+pub struct Attention<T: Real> {
+    config: AttentionConfig,
+    /// Shares of the blocks of queries of one head.
+    shares: usize,
+    forward: Vec<forward::Scratch<T>>,
+    backward: Vec<backward::Scratch<T>>,
+    /// What all shares but the first add to dk and dv: [shares − 1, 2, B, L, Q]; made by the first backward.
+    further: Option<Lines<T>>,
+}
+
+impl<T: Real> Attention<T> {
+    /// A plan; its buffers are made by the first calls.
+    pub fn new(config: AttentionConfig) -> Result<Self> {
+        config.check("Attention::new")?;
+        let blocks = config.len.div_ceil(QUERIES);
+        let shares = SHARES.div_ceil(config.batch * config.heads).min(blocks);
+        Ok(Self { config, shares, forward: Vec::new(), backward: Vec::new(), further: None })
+    }
+
+    /// The sizes of this plan.
+    pub fn config(&self) -> &AttentionConfig {
+        &self.config
+    }
+
+    /// y = softmax(q·kᵀ/√d + mask)·v, head by head.
+    ///
+    /// # Shapes
+    /// y: `[B, L, Q]`; saved: `[B, heads, L, 2]`, for the backward.
+    pub fn forward(
+        &mut self,
+        input: &AttentionInput<'_, T>,
+        y: &mut [T],
+        saved: &mut [T],
+    ) -> Result<()> {
+        let op = "Attention::forward";
+        self.check_input(op, input)?;
+        self.check_activation(op, "y", y)?;
+        check_len(op, "saved", "[B, heads, L, 2]", self.config.saved_len(), saved.len())?;
+        let Self { config, shares, forward: scratches, .. } = self;
+        let pieces = config.batch * config.heads * *shares;
+        if scratches.is_empty() {
+            let scratch = || forward::Scratch::new(config.head_dim);
+            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
+        }
+        let (y, saved) = (Disjoint::new(y), Disjoint::new(saved));
+        par::for_each(scratches, pieces, |scratch, piece| {
+            let head = Head::new(config, input.lengths, piece / *shares);
+            let out = forward::Output { y: &y, saved: &saved };
+            forward::attend(&head, head.blocks(piece % *shares, *shares), input, scratch, &out);
+        });
+        Ok(())
+    }
+
+    /// Given dy = ∂loss/∂y, writes the gradients of q, k and v for the input, y and saved statistics of a forward call.
+    ///
+    /// # Shapes
+    /// y, dy: `[B, L, Q]`; saved: `[B, heads, L, 2]`. dy counts as 0 at and beyond the lengths.
+    pub fn backward(
+        &mut self,
+        input: &AttentionInput<'_, T>,
+        y: &[T],
+        saved: &[T],
+        dy: &[T],
+        grads: AttentionGrads<'_, T>,
+    ) -> Result<()> {
+        let op = "Attention::backward";
+        self.check_input(op, input)?;
+        check_len(op, "saved", "[B, heads, L, 2]", self.config.saved_len(), saved.len())?;
+        let activations = [("y", y), ("dy", dy), ("dq", grads.q), ("dk", grads.k), ("dv", grads.v)];
+        for (name, x) in activations {
+            self.check_activation(op, name, x)?;
+        }
+        let Self { config, shares, backward: scratches, further, .. } = self;
+        let (shares, size) = (*shares, dy.len());
+        let pieces = config.batch * config.heads * shares;
+        if scratches.is_empty() {
+            let scratch = || backward::Scratch::new(config.len, config.head_dim);
+            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
+        }
+        let whole = ((shares - 1) * 2 * size).div_ceil(T::LINE);
+        let further = further.get_or_insert_with(|| Lines::new(whole)).as_mut_slice();
+        {
+            let dq = Disjoint::new(&mut *grads.q);
+            let first = [Disjoint::new(&mut *grads.k), Disjoint::new(&mut *grads.v)];
+            let further = Disjoint::new(further);
+            par::for_each(scratches, pieces, |scratch, piece| {
+                let head = Head::new(config, input.lengths, piece / shares);
+                let share = piece % shares;
+                let given = backward::Given { input, y, saved, dy };
+                backward::queries(&head, head.blocks(share, shares), &given, scratch, &dq);
+                let [dk, dv] = &first;
+                match share {
+                    0 => backward::write_sums(&head, scratch, [(dk, 0), (dv, 0)]),
+                    _ => {
+                        let start = (share - 1) * 2 * size;
+                        let parts = [(&further, start), (&further, start + size)];
+                        backward::write_sums(&head, scratch, parts);
+                    }
+                }
+            });
+        }
+        for share in further.chunks_exact(2 * size).take(shares - 1) {
+            let (dk, dv) = share.split_at(size);
+            add_parallel(scratches, grads.k, dk);
+            add_parallel(scratches, grads.v, dv);
+        }
+        Ok(())
+    }
+
+    fn check_input(&self, op: &'static str, input: &AttentionInput<'_, T>) -> Result<()> {
+        for (name, x) in [("q", input.q), ("k", input.k), ("v", input.v)] {
+            self.check_activation(op, name, x)?;
+        }
+        let Some(lengths) = input.lengths else { return Ok(()) };
+        check_len(op, "lengths", "[B]", self.config.batch, lengths.len())?;
+        match lengths.iter().find(|&&length| length > self.config.len) {
+            None => Ok(()),
+            Some(length) => {
+                let what = format!("a length is {length}, but L is {}", self.config.len);
+                Err(Error::Invalid { op, what })
+            }
+        }
+    }
+
+    fn check_activation(&self, op: &'static str, name: &'static str, x: &[T]) -> Result<()> {
+        let AttentionConfig { batch, len, .. } = self.config;
+        check_len(op, name, "[B, L, Q]", batch * len * self.config.channels(), x.len())
+    }
+}
+
+/// to += x
+fn add_parallel<T: Real, S: Send>(scratches: &mut [S], to: &mut [T], x: &[T]) {
+    let shared = Disjoint::new(to);
+    par::for_each(scratches, SHARES, |_, i| {
+        let own = share(x.len(), SHARES, i);
+        // SAFETY: shares do not overlap.
+        let to = unsafe { shared.part(own.start, own.len()) };
+        to.iter_mut().zip(&x[own]).for_each(|(to, &x)| *to += x);
+    });
+}
