@@ -9,8 +9,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dss_train::run_dir::write_file;
 use dss_data::npy;
+use dss_train::run_dir::write_file;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 

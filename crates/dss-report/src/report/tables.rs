@@ -22,7 +22,7 @@ pub(super) fn word(value: &impl serde::Serialize) -> String {
 /// Every key, its value and its meaning.
 pub(super) fn configuration(config: &Config) -> String {
     let name = config.task.name();
-    let values = serde_json::to_value(config).unwrap_or_default();
+    let values = config.flat();
     let mut out = String::new();
     for section in Section::ALL {
         let _ = write!(
@@ -31,9 +31,9 @@ pub(super) fn configuration(config: &Config) -> String {
              <thead><tr><th scope=\"col\">key</th><th scope=\"col\">value</th><th scope=\"col\">meaning</th></tr></thead>\n<tbody>\n",
             escape(section.about())
         );
-        for (key, doc) in section.key_docs(name, run.config.model.mixer.kind()) {
-            let value = &values[&format!("{section}.{key}")];
-            let value = if value.is_null() { "not set".to_owned() } else { word(value) };
+        for (key, doc) in section.key_docs(name, config.model.mixer.kind()) {
+            let value = values.get(&format!("{section}.{key}")).filter(|value| !value.is_null());
+            let value = value.map_or("not set".to_owned(), word);
             let _ = writeln!(
                 out,
                 "<tr><th scope=\"row\"><code>{key}</code></th><td class=\"setting\"><code>{value}</code></td><td class=\"quiet\">{}</td></tr>",

@@ -309,7 +309,7 @@ impl Grid {
             model: Some(model.base.to_owned()),
             ablations: model.ablation.map(str::to_owned).into_iter().collect(),
             files: Vec::new(),
-            sets,
+            sets: sets.to_vec(),
         };
         Ok(settings.resolve()?.0)
     }

@@ -65,14 +65,17 @@ pub(super) fn delta_log(inspection: &Inspection) -> Scene {
         }
         groups
     });
-    let config = &inspection.meta.model;
+    let ssm = inspection.meta.model.mixer.settings().ssm();
     let mut legend = vec![(Ink::First, if tied { "Δ_log" } else { "Δ_log of Re Λ" }, false)];
     if !tied {
         legend.push((Ink::Second, "Δ_log of Im Λ", false));
     }
     legend.push((Ink::Grid, "initial range", true));
-    let behind =
-        Behind { band: Some((config.delta_min.ln(), config.delta_max.ln())), level: None, legend };
+    let behind = Behind {
+        band: ssm.map(|ssm| (ssm.delta_min.ln(), ssm.delta_max.ln())),
+        level: None,
+        legend,
+    };
     let mut scene = swarms(
         "delta-log",
         &titled("Δ_log per layer", inspection),
