@@ -26,7 +26,7 @@ pub(crate) fn check_device(form: Form, device: &Device) -> Result<()> {
 }
 
 /// Whether to take the fused form for tensors like this one.
-fn is_fused<const D: usize>(form: Form, tensor: &Tensor<D>) -> bool {
+pub(crate) fn is_fused<const D: usize>(form: Form, tensor: &Tensor<D>) -> bool {
     let precise = matches!(tensor.dtype(), DType::F32 | DType::F64);
     form != Form::Composed && precise && is_flex(&tensor.device())
 }

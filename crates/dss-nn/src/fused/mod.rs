@@ -14,6 +14,8 @@ mod s4d;
 mod slices;
 
 pub use block::block;
+pub(crate) use op::{Kept, Operation, call};
+pub(crate) use slices::{Float, pooled_tensor, slice};
 pub use embed::embed;
 pub use encode::encode;
 pub use kernel::kernel;

@@ -16,10 +16,10 @@ use super::slices::Float;
 const INPUTS: usize = 8;
 
 /// What a forward call keeps for its backward.
-pub(super) type Kept = Box<dyn Any + Send>;
+pub(crate) type Kept = Box<dyn Any + Send>;
 
 /// An operation on contiguous tensors of one precision.
-pub(super) trait Operation: Debug + Send + Sync + 'static {
+pub(crate) trait Operation: Debug + Send + Sync + 'static {
     /// The result, and with `keep` what [`Operation::backward`] needs.
     fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept);
 
@@ -91,7 +91,7 @@ pub trait FusedOps: Backend {
 }
 
 /// A tensor of any rank on its way into an operation.
-pub(super) struct Operand(burn::backend::DispatchTensor);
+pub(crate) struct Operand(burn::backend::DispatchTensor);
 
 impl<const D: usize> From<&Tensor<D>> for Operand {
     fn from(tensor: &Tensor<D>) -> Self {
@@ -100,7 +100,7 @@ impl<const D: usize> From<&Tensor<D>> for Operand {
 }
 
 /// Runs `operation` on `operands`, all on `device`.
-pub(super) fn call<const D: usize>(
+pub(crate) fn call<const D: usize>(
     operation: impl Operation,
     operands: Vec<Operand>,
     device: &Device,

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 const KEPT: usize = 4;
 
 /// Idle plans of one kind.
-pub(super) struct Cache<K, P>(Mutex<Vec<(K, P)>>);
+pub(crate) struct Cache<K, P>(Mutex<Vec<(K, P)>>);
 
 impl<K: PartialEq + Copy, P> Cache<K, P> {
     const fn new() -> Self {
@@ -43,7 +43,7 @@ impl<K: PartialEq + Copy, P> Cache<K, P> {
 }
 
 /// The plans of a precision.
-pub(super) trait Planned: dss_kernels::Real {
+pub(crate) trait Planned: dss_kernels::Real {
     /// Of blocks.
     fn blocks() -> &'static Cache<BlockConfig, Block<Self>>;
     /// Of kernels.

@@ -8,7 +8,7 @@ use dss_kernels::block::Buffer;
 use std::mem::MaybeUninit;
 
 /// f32 or f64, as Burn and as `dss-kernels` know them.
-pub(super) trait Float: Real + Element + bytemuck::Pod + super::plans::Planned {
+pub(crate) trait Float: Real + Element + bytemuck::Pod + super::plans::Planned {
     /// Burn's name of it.
     const DTYPE: DType;
 }
@@ -22,7 +22,7 @@ impl Float for f64 {
 }
 
 /// The elements of a contiguous tensor.
-pub(super) fn slice<T: Float>(tensor: &FlexTensor) -> &[T] {
+pub(crate) fn slice<T: Float>(tensor: &FlexTensor) -> &[T] {
     tensor.as_slice().expect("a contiguous tensor of one precision")
 }
 
@@ -32,7 +32,7 @@ pub(super) fn tensor<T: Float>(elements: Vec<T>, shape: impl Into<Shape>) -> Fle
 }
 
 /// A tensor whose memory goes back to where it was taken from.
-pub(super) fn pooled_tensor<T: Float>(buffer: Buffer<T>, shape: impl Into<Shape>) -> FlexTensor {
+pub(crate) fn pooled_tensor<T: Float>(buffer: Buffer<T>, shape: impl Into<Shape>) -> FlexTensor {
     let len = size_of_val(&buffer[..]);
     // SAFETY: a buffer is initialised throughout.
     let bytes = unsafe { Bytes::from_controller(Box::new(Pooled(buffer)), len) };
