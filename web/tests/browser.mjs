@@ -5,18 +5,20 @@ import { fileURLToPath } from "node:url";
 import path from "node:path";
 import { chromium } from "playwright-core";
 
-export const WEB = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const WEB = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+/** The models and clips of the page. */
+export const FILES = path.join(WEB, "../crates/dss-cli/page");
 const { CHROMIUM, DSS } = process.env;
 
 /** What `dss` prints. @param {string[]} args */
 export const dss = (...args) => execFileSync(DSS, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
 
-/** The page from a folder. */
+/** The page of web/build, from its folder. */
 export const FOLDER = `file://${WEB}/dist/index.html`;
 
-/** The page from `dss web`. */
+/** The page in the program, from `dss web`. */
 export async function serve() {
-  const child = spawn(DSS, ["web", "--no-open", "--port", "0", "--dir", `${WEB}/dist`]);
+  const child = spawn(DSS, ["web", "--no-open", "--port", "0"]);
   const url = await new Promise((resolve, reject) => {
     child.stdout.once("data", (line) => resolve(String(line).trim()));
     child.once("exit", () => reject(new Error("dss web ended")));
@@ -31,7 +33,7 @@ export const launch = () =>
       "--no-sandbox",
       "--use-fake-ui-for-media-stream",
       "--use-fake-device-for-media-stream",
-      `--use-file-for-fake-audio-capture=${WEB}/clips/yes.wav`,
+      `--use-file-for-fake-audio-capture=${FILES}/clips/yes.wav`,
       "--autoplay-policy=no-user-gesture-required",
     ],
   });

@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { FOLDER, WEB, dss, hear, launch, open, said, serve, text, write } from "./browser.mjs";
+import { FILES, FOLDER, dss, hear, launch, open, said, serve, text, write } from "./browser.mjs";
 
-const SPEECH = `${WEB}/models/speech.safetensors`;
-const TEXT = `${WEB}/models/text.safetensors`;
-const CLIPS = readdirSync(`${WEB}/clips`).filter((name) => name.endsWith(".wav")).map((name) => name.slice(0, -4));
+const SPEECH = `${FILES}/models/speech.safetensors`;
+const TEXT = `${FILES}/models/text.safetensors`;
+const CLIPS = readdirSync(`${FILES}/clips`).filter((name) => name.endsWith(".wav")).map((name) => name.slice(0, -4));
 const WRITTEN = [
   { prompt: "ROMEO:", temperature: 0.8, topK: 0, topP: 1, seed: 1, length: 300 },
   { prompt: "To be, or", temperature: 1, topK: 10, topP: 0.9, seed: 12345678901, length: 200 },
@@ -30,7 +30,7 @@ const native = ({ prompt, temperature, topK, topP, seed, length }) =>
 
 /** The probabilities of the program for a whole clip, by class. */
 const nativeAnswer = (word) =>
-  JSON.parse(dss("stream", SPEECH, `${WEB}/clips/${word}.wav`, "--json").trim().split("\n").at(-1)).probabilities;
+  JSON.parse(dss("stream", SPEECH, `${FILES}/clips/${word}.wav`, "--json").trim().split("\n").at(-1)).probabilities;
 
 /** The probabilities of the page for a clip, by class. */
 const answer = (page, word) =>
@@ -143,7 +143,7 @@ test("a dropped file is a model or a sound", async () => {
       },
       { name, type, bytes: [...bytes] },
     );
-  await drop("word.wav", "audio/wav", readFileSync(`${WEB}/clips/yes.wav`));
+  await drop("word.wav", "audio/wav", readFileSync(`${FILES}/clips/yes.wav`));
   await said(page, "word.wav: yes");
   await drop("mine.safetensors", "", readFileSync(SPEECH));
   await said(page, "mine.safetensors is ready");

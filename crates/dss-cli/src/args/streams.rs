@@ -8,16 +8,16 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  dss web                        serve the page of web/dist to this machine, and open it
+  dss web                        serve the built-in page to this machine, and open it
   dss web --port 9000 --no-open
   dss web --dir ~/page           a page that lies elsewhere
 
-The script web/build makes web/dist. The address is printed to standard output. Nothing but the files of the folder is served, to this machine only.")]
+The address is printed to standard output. Only the files of the page are served, and only to this machine.")]
 pub struct WebArgs {
     /// The port to listen on; 0 takes any that is free
     #[arg(long, value_name = "N", default_value_t = 8080)]
     pub port: u16,
-    /// The folder of the page [default: web/dist here, above, or above this program]
+    /// Serve the page in this folder instead of the built-in one
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Do not open a browser

@@ -1,7 +1,10 @@
-//! As much of HTTP as a page of files needs: GET and HEAD of what lies in one folder.
+//! As much of HTTP as a page of files needs: GET and HEAD of its files.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
+
+use super::page::Page;
 
 /// The longest head of a request.
 const MAX_HEAD: usize = 16 << 10;
@@ -15,14 +18,14 @@ const POLICY: &str = "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-e
 pub struct Response {
     status: &'static str,
     kind: &'static str,
-    body: Vec<u8>,
+    body: Cow<'static, [u8]>,
     /// Without the content itself.
     head_only: bool,
 }
 
 impl Response {
     fn text(status: &'static str) -> Self {
-        let body = format!("{status}\n").into_bytes();
+        let body = format!("{status}\n").into_bytes().into();
         Self { status, kind: "text/plain; charset=utf-8", body, head_only: false }
     }
 
@@ -59,8 +62,8 @@ pub fn read_head(mut from: impl Read) -> io::Result<String> {
     String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Answers a request with a file of the folder, whose path is canonical.
-pub fn respond(folder: &Path, head: &str) -> Response {
+/// Answers a request with a file of the page.
+pub fn respond(page: &Page, head: &str) -> Response {
     let mut lines = head.split("\r\n");
     let mut request = lines.next().unwrap_or_default().split(' ');
     let (Some(method), Some(target), Some(version)) =
@@ -80,9 +83,7 @@ pub fn respond(folder: &Path, head: &str) -> Response {
     if !["GET", "HEAD"].contains(&method) {
         return Response::text("405 Method Not Allowed");
     }
-    let found =
-        file(folder, target).and_then(|path| Some((kind(&path), std::fs::read(path).ok()?)));
-    match found {
+    match path(target).and_then(|path| page.file(&path)) {
         Some((kind, body)) => {
             Response { status: "200 OK", kind, body, head_only: method == "HEAD" }
         }
@@ -99,18 +100,10 @@ fn is_local(host: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].contains(&name)
 }
 
-/// The file that a target such as `/a%20b.js?x` names; none outside the folder, whatever the target or a link says.
-fn file(folder: &Path, target: &str) -> Option<PathBuf> {
+/// The path in a target such as `/a%20b.js?x`.
+fn path(target: &str) -> Option<PathBuf> {
     let path = target.split(['?', '#']).next()?.strip_prefix('/')?;
-    let path = PathBuf::from(decoded(path)?);
-    if !path.components().all(|part| matches!(part, Component::Normal(_))) {
-        return None;
-    }
-    let mut path = folder.join(path).canonicalize().ok()?;
-    if path.is_dir() {
-        path = path.join("index.html").canonicalize().ok()?;
-    }
-    (path.starts_with(folder) && path.is_file()).then_some(path)
+    decoded(path).map(PathBuf::from)
 }
 
 /// %41 is A. A backslash or a control character has no place in a name.
@@ -129,20 +122,6 @@ fn decoded(text: &str) -> Option<String> {
     }
     let wrong = |b: &u8| b.is_ascii_control() || *b == b'\\';
     if bytes.iter().any(wrong) { None } else { String::from_utf8(bytes).ok() }
-}
-
-fn kind(path: &Path) -> &'static str {
-    match path.extension().and_then(|x| x.to_str()).unwrap_or_default() {
-        "html" => "text/html; charset=utf-8",
-        "css" => "text/css; charset=utf-8",
-        "js" => "text/javascript; charset=utf-8",
-        "json" => "application/json",
-        "wasm" => "application/wasm",
-        "wav" => "audio/wav",
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        _ => "application/octet-stream",
-    }
 }
 
 #[cfg(test)]
@@ -167,7 +146,7 @@ mod tests {
         }
 
         fn ask(&self, head: &str) -> Response {
-            respond(&self.0.join("site").canonicalize().unwrap(), head)
+            respond(&Page::Folder(self.0.join("site").canonicalize().unwrap()), head)
         }
     }
 
@@ -219,6 +198,22 @@ mod tests {
         {
             std::os::unix::fs::symlink(site.0.join("secret"), site.0.join("site/link")).unwrap();
             assert_eq!(site.get("/link").status, "404 Not Found");
+        }
+    }
+
+    #[test]
+    fn the_page_in_the_program() {
+        let get = |target: &str| {
+            respond(&Page::Embedded, &format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        };
+        assert_eq!(get("/"), get("/index.html"));
+        assert_eq!(get("/?engine=plain").kind, "text/html; charset=utf-8");
+        for name in ["/dss-plain.wasm", "/dss-simd.wasm"] {
+            assert!(get(name).body.starts_with(b"\0asm"), "{name}");
+        }
+        assert_eq!(get("/models/text.safetensors").status, "200 OK");
+        for target in ["/models", "/models/../index.html", "//index.html", "/Cargo.toml"] {
+            assert_eq!(get(target).status, "404 Not Found", "{target}");
         }
     }
 

@@ -1,41 +1,40 @@
 //! `dss web`: the page on this machine, for this machine only.
 
 mod http;
+mod page;
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::args::WebArgs;
 use crate::failure::Failure;
 use crate::output;
+use page::Page;
 
-/// Where `web/build` puts the page.
-const DIST: &str = "web/dist";
 /// A browser that says nothing for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
-    let folder: Arc<Path> = folder(args.dir)?.into();
+    let page = args.dir.map_or(Ok(Page::Embedded), folder)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).map_err(|e| {
         Failure::failed(eyre::eyre!("cannot listen on port {}: {e}", args.port))
             .hint("choose another one with --port; 0 takes any that is free")
     })?;
     let address = format!("http://localhost:{}/", listener.local_addr()?.port());
     output::line(&address)?;
-    eprintln!("serving {} to this machine only; Ctrl-C ends it", folder.display());
+    eprintln!("serving to this machine only; Ctrl-C ends it");
     if !args.no_open {
         open(&address);
     }
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
-                let folder = folder.clone();
+                let page = page.clone();
                 // A browser that goes away in the middle of an answer is none of our business.
-                std::thread::spawn(move || drop(answer(&stream, &folder)));
+                std::thread::spawn(move || drop(answer(&stream, &page)));
             }
             // Too many open files, most likely: others will be closed.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
@@ -43,38 +42,21 @@ pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn answer(stream: &TcpStream, folder: &Path) -> io::Result<()> {
+fn answer(stream: &TcpStream, page: &Page) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let head = http::read_head(stream)?;
-    http::respond(folder, &head).write(stream)
+    http::respond(page, &head).write(stream)
 }
 
-/// The folder of the page: as given, or near the current folder or this program.
-fn folder(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let build =
-        "build the page with web/build in the project's folder, or name its folder with --dir";
-    let has_page = |folder: &Path| folder.join("index.html").is_file();
-    let found = match given {
-        Some(folder) if has_page(&folder) => folder,
-        Some(folder) => {
-            let what = format!("{} has no index.html", folder.display());
-            return Err(Failure::failed(eyre::Report::msg(what)).hint(build));
-        }
-        None => {
-            let starts = [std::env::current_dir().ok(), std::env::current_exe().ok()];
-            let near = starts.iter().flatten().flat_map(|start| start.ancestors());
-            near.map(|folder| folder.join(DIST)).find(|folder| has_page(folder)).ok_or_else(
-                || {
-                    Failure::failed(eyre::eyre!(
-                        "there is no {DIST} here: the page has not been built"
-                    ))
-                    .hint(build)
-                },
-            )?
-        }
-    };
-    found.canonicalize().map_err(Failure::failed)
+/// The page of a folder.
+fn folder(path: PathBuf) -> Result<Page, Failure> {
+    if !path.join("index.html").is_file() {
+        let what = format!("{} has no index.html", path.display());
+        return Err(Failure::failed(eyre::Report::msg(what))
+            .hint("build a page with web/build, or leave out --dir to serve the built-in one"));
+    }
+    Ok(Page::Folder(path.canonicalize()?))
 }
 
 /// Asks the desktop for a browser. Where there is none the address was printed.
