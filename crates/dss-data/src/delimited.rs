@@ -202,6 +202,9 @@ impl RowReader {
 
     /// How many bytes were taken, and whether they end a row.
     fn parse(&mut self, input: &[u8]) -> Result<(usize, bool), String> {
+        if input.is_empty() {
+            return Ok((0, false));
+        }
         let mut skipped = 0;
         if !self.within_row {
             skipped = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
