@@ -478,7 +478,7 @@ fn prediction_on_tables_of_numbers() {
     folder.write("more.csv", "up,8,0.5,-8\n").write("wider.csv", "up,8,0.5,-8,1\n");
     assert_eq!(predict(&task, &folder.path("more.csv")).unwrap().len(), 1);
     let message = predict(&task, &folder.path("wider.csv")).unwrap_err().to_string();
-    assert!(message.contains("reads 3 columns"), "{message}");
+    assert!(message.contains("expected 3, or 4 with a label"), "{message}");
 }
 
 /// By the names and the shape of the training, or not at all.

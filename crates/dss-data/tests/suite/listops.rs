@@ -159,7 +159,7 @@ fn the_split_hash_stays() {
     let config: TaskConfig = serde_json::from_value(old).unwrap();
     let task = config.load(None, &|_| {}).unwrap();
     assert_eq!(task.split_hash, load(&small()).split_hash);
-    assert_eq!(task.split_hash, "HASH");
+    assert_eq!(task.split_hash, "363c52281aa1810edf003520336d39159c3ba523eaf112512d1f5a4ad2816e9c");
 }
 
 #[test]

@@ -116,34 +116,40 @@ impl TableShape {
     pub fn places_by_row(&self, first: &[&str]) -> Result<Places, String> {
         let (width, read) = (first.len(), self.columns.len());
         if self.columns.is_empty() {
-            let fits = self.by_row || width == self.channels;
-            let expected = self.channels;
-            return fits.then_some(Places::All).ok_or_else(|| {
-                format!("expected {expected} numbers per row, found {width} cells")
-            });
-        }
-        let at = |places| Ok(Places::At { places, width: width.max(read) });
-        if width == read {
-            return at((0..width).collect());
+            return match self.channels {
+                _ if self.by_row => Ok(Places::All),
+                channels if channels == width => {
+                    Ok(Places::At { places: (0..channels).collect(), width })
+                }
+                channels => {
+                    Err(format!("expected {channels} numbers per row, found {width} cells"))
+                }
+            };
         }
         let last = self.columns.iter().map(|column| column.index).max().unwrap_or(0);
-        let places = || self.columns.iter().map(|column| column.index).collect::<Vec<_>>();
-        // The training left other columns than a label out: the table has to reach to the last one that it read.
-        if last > read {
-            if width > last {
-                return Ok(Places::At { places: places(), width });
-            }
-            let whole = last + 1;
-            return Err(format!(
-                "expected {read} cells, or at least {whole} as in the training, found {width}"
-            ));
-        }
         let whole = read + usize::from(self.by_row);
+        let as_trained = |width| {
+            let places = self.columns.iter().map(|column| column.index).collect();
+            Ok(Places::At { places, width })
+        };
         // The place that the training did not read: the label.
         let label = (0..read).find(|place| self.columns.iter().all(|c| c.index != *place));
         let has_label = |label: usize| first.get(label).is_some_and(|cell| !is_number(cell));
-        if self.by_row && (width == whole || width < read && label.is_some_and(has_label)) {
-            return Ok(Places::At { places: places(), width: whole });
+        match width {
+            _ if self.by_row && last <= read && width <= whole && label.is_some_and(has_label) => {
+                return as_trained(whole);
+            }
+            _ if width == read => return Ok(Places::At { places: (0..read).collect(), width }),
+            _ if self.by_row && last <= read && width == whole => return as_trained(whole),
+            // The training left other columns than a label out: the table has to reach to the last one that it read.
+            _ if last > read && width > last => return as_trained(width),
+            _ if last > read => {
+                let whole = last + 1;
+                return Err(format!(
+                    "expected {read} cells, or at least {whole} as in the training, found {width}"
+                ));
+            }
+            _ => {}
         }
         let expected = if self.by_row {
             format!("{read}, or {whole} with a label,")
