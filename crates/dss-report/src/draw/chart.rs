@@ -111,7 +111,7 @@ impl Chart {
     fn draw_legend(&self, scene: &mut Scene, series: &[&Series]) {
         let (mut x, y) = (MARGIN, TOP + 4.0);
         for s in series {
-            scene.line(format!("M{x:.1} {y:.1}h{KEY}"), s.line());
+            scene.line(format!("M{x:.1} {y:.1}h{KEY}"), Line { width: 2.2, ..s.line() });
             if s.shape == Shape::Dots {
                 scene.dots(vec![[x + 0.5 * KEY, y]], RADIUS, s.ink, 1.0);
             }
