@@ -2,7 +2,8 @@
 //! build the model again. Any safetensors library can read it, and reading never executes anything.
 //!
 //! The text stands in the metadata under the key `dss`, as a JSON object with the fields of [`CheckpointMeta`]. Equal
-//! models and texts give equal files, bit for bit.
+//! models and texts give equal files, bit for bit. A checksum over text and tensors ([`dss_format::checksum`]) shows
+//! whether a file is as it was written.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,6 +11,7 @@ use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{DType, Device, FloatDType, TensorData};
+use dss_format::checksum;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
@@ -76,7 +78,10 @@ impl CheckpointMeta {
                 "the format is `{format}`, but this version reads `{FORMAT}` only"
             ));
         }
-        serde_json::from_str(text).map_err(invalid)
+        let mut meta: Self = serde_json::from_str(text).map_err(invalid)?;
+        // It is of the file, not of the model.
+        meta.extra.remove(checksum::KEY);
+        Ok(meta)
     }
 }
 
@@ -102,7 +107,10 @@ pub fn save(path: impl AsRef<Path>, model: &Model, meta: &CheckpointMeta) -> Res
         let view = TensorView::new(dtype, data.shape().as_slice().to_vec(), data.as_bytes());
         views.push((name, view.map_err(|e| Error::invalid("save", format!("{name}: {e}")))?));
     }
-    let text = serde_json::to_string(meta).map_err(|e| Error::invalid("save", e.to_string()))?;
+    let mut meta = meta.clone();
+    meta.extra.insert(checksum::KEY.into(), checksum::UNSIGNED.into());
+    let text = serde_json::to_string(&meta).map_err(|e| Error::invalid("save", e.to_string()))?;
+    let text = checksum::sign(&text, tensors.iter().map(|(name, data)| (&**name, data.as_bytes())));
     let bytes = safetensors::serialize(views, Some([(KEY.to_string(), text)].into()))
         .map_err(|e| Error::invalid("save", e.to_string()))?;
     write_whole(path.as_ref(), &bytes)
@@ -119,20 +127,23 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<(Model, Checkpoin
 pub fn load_meta(path: impl AsRef<Path>) -> Result<CheckpointMeta> {
     let path = path.as_ref();
     let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
-    read_meta(&bytes).map_err(|what| Error::Checkpoint { path: path.into(), what })
+    read_text(&bytes)
+        .and_then(|text| CheckpointMeta::from_text(&text))
+        .map_err(|what| Error::Checkpoint { path: path.into(), what })
 }
 
-fn read_meta(bytes: &[u8]) -> Result<CheckpointMeta, String> {
+fn read_text(bytes: &[u8]) -> Result<String, String> {
     let (_, header) = SafeTensors::read_metadata(bytes)
         .map_err(|e| format!("this is not a safetensors file, or it is damaged: {e}"))?;
-    let text = header.metadata().as_ref().and_then(|all| all.get(KEY));
-    CheckpointMeta::from_text(text.ok_or_else(|| {
+    let text = header.metadata().as_ref().and_then(|all| all.get(KEY)).cloned();
+    text.ok_or_else(|| {
         format!("the metadata has no key `{KEY}`: this is not a checkpoint of a DSS model")
-    })?)
+    })
 }
 
 fn parse(bytes: &[u8], device: &Device) -> Result<(Model, CheckpointMeta), String> {
-    let meta = read_meta(bytes)?;
+    let text = read_text(bytes)?;
+    let meta = CheckpointMeta::from_text(&text)?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| format!("the file is damaged: {e}"))?;
     let mut tensors = BTreeMap::new();
     let mut total = 0;
@@ -161,6 +172,9 @@ fn parse(bytes: &[u8], device: &Device) -> Result<(Model, CheckpointMeta), Strin
     }
     let model = meta.model.init_uncorrected(&meta.io, 0, device).map_err(|e| e.to_string())?;
     let model = model.cast(float).load_named(tensors).map_err(|e| e.to_string())?;
+    if !checksum::is_right(&text, file.iter().map(|(name, view)| (name, view.data()))) {
+        return Err("the file is damaged: its checksum is wrong".into());
+    }
     Ok((model, meta))
 }
 
