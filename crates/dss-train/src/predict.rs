@@ -2,10 +2,10 @@
 
 use burn::module::Module;
 use burn::tensor::DType;
+use dss_data::{Encoder, Example, Input, Padding, Target, TargetKind, TaskSpec, collate};
 use dss_nn::checkpoint::CheckpointMeta;
 use dss_nn::config::{InputKind, Io, OutputKind};
 use dss_nn::{Mode, Model};
-use dss_data::{Encoder, Example, Input, Padding, Target, TargetKind, TaskSpec, collate};
 
 use crate::error::{Error, Result};
 use crate::loss::softmax;
@@ -19,9 +19,38 @@ pub fn encoder(meta: &CheckpointMeta) -> Result<Encoder> {
     let text = meta.extra.get(ENCODER).ok_or_else(|| {
         Error::Mismatch("the checkpoint does not say how its input is made of files".into())
     })?;
-    serde_json::from_str(text).map_err(|error| {
+    let encoder = serde_json::from_str(text).map_err(|error| {
         Error::Mismatch(format!("the checkpoint's encoder cannot be understood: {error}"))
-    })
+    })?;
+    check_encoder(&encoder, meta)?;
+    Ok(encoder)
+}
+
+/// A checkpoint of a stranger may promise any size: nothing is made of it that the model, whose tensors are there,
+/// could not read.
+fn check_encoder(encoder: &Encoder, meta: &CheckpointMeta) -> Result<()> {
+    let len = match encoder {
+        Encoder::Listops(encoder) => encoder.len,
+        Encoder::TokenRows { len, .. } | Encoder::ValueSteps { len, .. } => *len,
+        Encoder::Files(encoder) => encoder.len,
+        Encoder::Text(encoder) | Encoder::TextPairs(encoder) => encoder.len,
+        Encoder::Lm(encoder) => encoder.len,
+        Encoder::Forecast(encoder) => encoder.input.saturating_add(encoder.horizon),
+        // These have sizes of their own.
+        Encoder::Images(_) | Encoder::Pathfinder(_) | Encoder::Grey(_) | Encoder::Speech(_) => 0,
+    };
+    if len > meta.io.len {
+        let most = meta.io.len;
+        let what =
+            format!("its encoder makes sequences of {len} positions, the model reads {most}");
+        return Err(Error::Mismatch(what));
+    }
+    let (labels, outputs) = (meta.labels.len(), meta.io.output.outputs());
+    if labels > 0 && labels != outputs {
+        let what = format!("the checkpoint names {labels} classes, but has {outputs} outputs");
+        return Err(Error::Mismatch(what));
+    }
+    Ok(())
 }
 
 /// A sequence to judge, or a pair of them.
@@ -154,4 +183,39 @@ fn check(io: &Io, query: &Query) -> std::result::Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use dss_nn::config::ModelConfig;
+
+    use super::*;
+
+    #[test]
+    fn an_encoder_that_promises_too_much_is_refused() {
+        let config = ModelConfig { layers: 1, h: 4, n: 4, ..ModelConfig::default() };
+        let output = OutputKind::Position { outputs: 1 };
+        let io = Io { input: InputKind::Values { channels: 1 }, output, len: 20 };
+        let mut meta = CheckpointMeta::new(&config.init(&io, 0, &Device::flex()).unwrap());
+        let mut read = |text: &str, labels: &[&str]| {
+            meta.extra.insert(ENCODER.into(), text.into());
+            meta.labels = labels.iter().map(|label| (*label).into()).collect();
+            encoder(&meta).map_err(|error| error.to_string())
+        };
+        let forecast = |horizon: u64| {
+            format!(
+                r#"{{"kind":"forecast","column":{{"name":"a","index":0}},"input":16,"horizon":{horizon},
+                "mean":0.0,"deviation":1.0,"relative":false}}"#
+            )
+        };
+        read(&forecast(4), &[]).unwrap();
+        for horizon in [5, 1 << 32, u64::MAX] {
+            let error = read(&forecast(horizon), &[]).unwrap_err();
+            assert!(error.contains("the model reads 20"), "{error}");
+        }
+        let text = r#"{"kind":"value-steps","channels":1,"len":4294967296}"#;
+        assert!(read(text, &[]).unwrap_err().contains("4294967296 positions"));
+        assert!(read(&forecast(4), &["a", "b"]).unwrap_err().contains("2 classes"));
+    }
 }
