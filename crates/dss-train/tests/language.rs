@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::Device;
 use common::{TempDir, assert_same, config, remains, run, run_watched};
-use dss_nn::checkpoint;
 use dss_data::Encoder;
+use dss_nn::checkpoint;
 use dss_train::evaluate::{evaluate, evaluate_checkpoint};
 use dss_train::predict::encoder;
 use dss_train::run_dir::{Record, read_metrics};
@@ -107,6 +107,25 @@ impl Observer for StopAt<'_> {
     }
 }
 
+/// Raises the stop flag in the evaluation after a step.
+struct StopInEvaluation<'a> {
+    after: u64,
+    step: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for StopInEvaluation<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Step { step, .. } => self.step = *step,
+            Event::Evaluating { .. } if self.step == self.after => {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn a_resumed_run_sees_the_same_windows() {
     let temp = TempDir::new("lm-resume");
@@ -142,6 +161,14 @@ fn streams_carry_their_past_and_resume() {
     run(&config, &stopped, true).unwrap();
     assert_same(&remains(&whole), &remains(&stopped), "stopped in the second epoch");
     assert!(!carried.is_empty());
+    // In the evaluation after the last step.
+    let stopped = temp.join("stopped-at-the-end");
+    let mut last = StopInEvaluation { after: summary.steps, step: 0, stop: &stop };
+    stop.store(false, Ordering::Relaxed);
+    let cut = run_watched(&config, &stopped, false, &mut last, &stop).unwrap();
+    assert_eq!((cut.steps, cut.stopped), (summary.steps, Stopped::Interrupted));
+    run(&config, &stopped, true).unwrap();
+    assert_same(&remains(&whole), &remains(&stopped), "stopped in the last evaluation");
 
     let wrong = |sets: &[(&str, &str)]| {
         let sets: Vec<_> = sets.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();

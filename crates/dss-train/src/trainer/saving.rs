@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::bridge;
 use crate::error::{Error, Result};
 use crate::predict::ENCODER;
-use crate::run_dir::atomic;
+use crate::run_dir::{atomic, sums};
 
 impl Session<'_> {
     /// Replaces `last/` by the present state.
@@ -23,10 +23,12 @@ impl Session<'_> {
         atomic::write_dir(&path, |dir| {
             self.save_model(&dir.join("model.safetensors"))?;
             self.optimiser.save(&dir.join("optimiser.safetensors"))?;
-            if let Some(carry) = &self.carry {
+            // The streams begin again with the next epoch.
+            if let Some(carry) = self.carry.as_ref().filter(|_| !self.epoch_ends()) {
                 carry::save(&dir.join(carry::FILE), carry)?;
             }
-            self.state.save(&dir.join("state.json"))
+            self.state.save(&dir.join("state.json"))?;
+            sums::write(dir)
         })?;
         self.saved_step = Some(self.state.step);
         self.clock.saved();
