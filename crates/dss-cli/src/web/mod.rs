@@ -1,9 +1,9 @@
 //! `dss web`: the page on this machine, for this machine only.
 
+mod connection;
 mod http;
 
-use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -15,8 +15,6 @@ use crate::output;
 
 /// Where `web/build` puts the page.
 const DIST: &str = "web/dist";
-/// A browser that says nothing for so long has gone.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
     let folder: Arc<Path> = folder(args.dir)?.into();
@@ -30,24 +28,14 @@ pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
     if !args.no_open {
         open(&address);
     }
+    let open = connection::Open::default();
     loop {
         match listener.accept() {
-            Ok((stream, _)) => {
-                let folder = folder.clone();
-                // A browser that goes away in the middle of an answer is none of our business.
-                std::thread::spawn(move || drop(answer(&stream, &folder)));
-            }
+            Ok((stream, _)) => connection::serve(stream, &folder, &open),
             // Too many open files, most likely: others will be closed.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }
-}
-
-fn answer(stream: &TcpStream, folder: &Path) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let head = http::read_head(stream)?;
-    http::respond(folder, &head).write(stream)
 }
 
 /// The folder of the page: as given, or near the current folder or this program.
