@@ -69,7 +69,7 @@ impl Observer for Lines {
             Event::Evaluating { .. } | Event::Checkpoint { .. } | Event::End(_) => return,
         };
         // A log that cannot be written is no reason to lose a training.
-        let _ = writeln!(stderr(), "{line}");
+        let _ = writeln!(stderr(), "{}", text::printable(&line));
     }
 }
 
