@@ -8,6 +8,8 @@ use dss_train::Error;
 use dss_train::config::ConfigError;
 use eyre::Report;
 
+use crate::text;
+
 /// The run failed.
 const FAILED: u8 = 1;
 /// Wrong usage; clap exits with the same code.
@@ -78,9 +80,9 @@ impl Failure {
         }
         let mut err = io::stderr().lock();
         // The messages of our libraries name their cause themselves.
-        let _ = writeln!(err, "error: {}", self.report);
+        let _ = writeln!(err, "error: {}", text::printable(&self.report.to_string()));
         if let Some(hint) = self.hint {
-            let _ = writeln!(err, "hint: {hint}");
+            let _ = writeln!(err, "hint: {}", text::printable(&hint.to_string()));
         }
         ExitCode::from(self.code)
     }

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
+use crate::text;
+
 /// Writes bytes. A reader that has gone away is an error as any other, so that nothing panics.
 pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -12,9 +14,9 @@ pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     written.map_err(|e| io::Error::new(e.kind(), format!("cannot write to standard output: {e}")))
 }
 
-/// Writes text and a line end.
+/// Writes text and a line end; see [`text::printable`].
 pub fn line(text: &str) -> io::Result<()> {
-    bytes(format!("{text}\n").as_bytes())
+    bytes(format!("{}\n", text::printable(text)).as_bytes())
 }
 
 /// Writes a line to standard error. A log that cannot be written is no reason to stop.

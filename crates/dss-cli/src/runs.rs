@@ -13,14 +13,12 @@ use crate::text;
 /// Where runs go unless told otherwise.
 const ROOT: &str = "runs";
 
-/// A directory that holds no run yet: `runs/NAME`, `runs/NAME-2`, ...
-pub fn fresh(name: &str) -> PathBuf {
+/// Directories that hold no run yet, of `runs/NAME`, `runs/NAME-2`, ...
+pub fn fresh(name: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let first = Path::new(ROOT).join(name);
-    let more = (2u32..).map(|i| Path::new(ROOT).join(format!("{name}-{i}")));
-    std::iter::once(first)
-        .chain(more)
-        .find(|p| !RunDir::new(p).holds_run())
-        .expect("numbers do not end")
+    let name = name.to_owned();
+    let more = (2u32..).map(move |i| Path::new(ROOT).join(format!("{name}-{i}")));
+    std::iter::once(first).chain(more).filter(|p| !RunDir::new(p).holds_run())
 }
 
 /// The run of a task under `runs` that was written to last.

@@ -1,5 +1,6 @@
 //! Numbers and paths for a terminal.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use dss_data::Baseline;
@@ -48,6 +49,17 @@ pub fn confusion(scores: &Scores, labels: &[String]) -> Vec<String> {
     head.into_iter().chain([top]).chain(rows).collect()
 }
 
+/// Text in which control characters other than line ends and tabs are written as in JSON, `\\u001b`: a label or the name
+/// of a file may come from anywhere, and must not give orders to the terminal.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_order = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(is_order) {
+        return text.into();
+    }
+    let shown = |c: char| if is_order(c) { format!("\\u{:04x}", u32::from(c)) } else { c.into() };
+    text.chars().map(shown).collect::<String>().into()
+}
+
 /// Four digits.
 pub fn number(x: f64) -> String {
     if x == 0.0 || (1e-3..1e5).contains(&x.abs()) { format!("{x:.4}") } else { format!("{x:.3e}") }
@@ -83,6 +95,12 @@ mod tests {
     fn paths_survive_a_shell() {
         assert_eq!(shell(Path::new("runs/listops-laptop-0")), "runs/listops-laptop-0");
         assert_eq!(shell(Path::new("my runs/it's")), r"'my runs/it'\''s'");
+    }
+
+    #[test]
+    fn orders_to_a_terminal_are_shown() {
+        assert_eq!(printable("a\tb\nc"), "a\tb\nc");
+        assert_eq!(printable("\u{1b}[2J\u{9b}2J\r"), r"\u001b[2J\u009b2J\u000d");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::{device, interrupt, output, progress, runs, text};
 
 pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
-    let (config, out) = if args.resume { resumed(&args)? } else { fresh(&args)? };
+    let (config, mut places) = if args.resume { resumed(&args)? } else { fresh(&args)? };
     let options = TrainOptions {
         resume: args.resume,
         data_dir: args.data,
@@ -24,7 +24,15 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     let stop = interrupt::flag()?;
     let lost = progress::Lost::default();
     let mut observer = progress::observer(args.json, args.quiet, &stop, &lost);
-    let result = train(&config, &out, options, &mut *observer, &stop);
+    let named = args.resume || args.out.is_some();
+    let (out, result) = loop {
+        let out = places.next().expect("numbers do not end");
+        match train(&config, &out, options.clone(), &mut *observer, &stop) {
+            // Another process was faster.
+            Err(Error::RunBusy { .. } | Error::RunExists { .. }) if !named => {}
+            result => break (out, result),
+        }
+    };
     drop(observer);
     let summary = match result {
         Ok(summary) => summary,
@@ -58,8 +66,11 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Directories to try in turn.
+type Places = Box<dyn Iterator<Item = PathBuf>>;
+
 /// A new run.
-fn fresh(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
+fn fresh(args: &TrainArgs) -> Result<(Config, Places), Failure> {
     let s = &args.settings;
     let (config, _) = s.resolve().map_err(Failure::for_task(&s.task))?;
     let out = args.out.clone();
@@ -67,11 +78,15 @@ fn fresh(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
     let parts = [s.task.as_str(), s.preset.as_deref().unwrap_or(DEFAULT_PRESET)].into_iter();
     let chosen = s.model.iter().chain(&s.ablations).map(String::as_str);
     let name = parts.chain(chosen).chain([seed.as_str()]).collect::<Vec<_>>().join("-");
-    Ok((config, out.unwrap_or_else(|| runs::fresh(&name))))
+    Ok((config, out.map_or_else(|| Box::new(runs::fresh(&name)) as Places, only)))
+}
+
+fn only(place: PathBuf) -> Places {
+    Box::new(std::iter::once(place))
 }
 
 /// A run to go on with: its own settings, or those of the preset, model or ablation that is named, and changes to them.
-fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
+fn resumed(args: &TrainArgs) -> Result<(Config, Places), Failure> {
     let s = &args.settings;
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -87,7 +102,7 @@ fn resumed(args: &TrainArgs) -> Result<(Config, PathBuf), Failure> {
         true => s.resolve().map(|(config, _)| config),
         false => own.changed(&s.files, &s.sets),
     };
-    Ok((config.map_err(Failure::for_task(&s.task))?, out))
+    Ok((config.map_err(Failure::for_task(&s.task))?, only(out)))
 }
 
 /// The result and what can be done with it.

@@ -127,7 +127,21 @@ fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Re
         let what = "is there already; move it away, or name another folder";
         return Err(Error::content(&images, what));
     }
-    let folder = write_lra_folder(to, &set, 0..count as u64, progress)?;
+    // Under another name until all is written: a part of it would train as if it were the whole.
+    let part = to.join(format!("pathfinder{size}.part"));
+    if part.exists() {
+        let what = "is what an interrupted command left, or another is at work; remove it if not";
+        return Err(Error::content(&part, what));
+    }
+    let written = write_lra_folder(&part, &set, 0..count as u64, progress).and_then(|folder| {
+        let name = folder.file_name().expect("a folder of the set").to_owned();
+        let renamed = fs::rename(part.join(format!("pathfinder{size}")), &images);
+        renamed.map_err(Error::io("rename", &part))?;
+        Ok(images.join(name))
+    });
+    // Empty, or of no use.
+    let _ = fs::remove_dir_all(&part);
+    let folder = written?;
     Ok(Made { files: vec![folder.clone()], dir: folder, examples: count })
 }
 
@@ -165,6 +179,23 @@ mod tests {
 
         let again = make("listops", &to, &few, &|_| {}).unwrap_err().to_string();
         assert!(again.contains("basic_train.tsv: is there already"), "{again}");
+    }
+
+    /// As a kill does: nothing is tidied up.
+    #[test]
+    fn interrupted_pictures_are_not_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let few = Make { count: Some(10), seed: 5, size: Some(32) };
+        let interrupted = std::panic::catch_unwind(|| {
+            let _ = make("pathfinder", dir.path(), &few, &|_| panic!("killed"));
+        });
+        assert!(interrupted.is_err() && !dir.path().join("pathfinder32").exists());
+        let again = make("pathfinder", dir.path(), &few, &|_| {}).unwrap_err().to_string();
+        assert!(again.contains("interrupted"), "{again}");
+        fs::remove_dir_all(dir.path().join("pathfinder32.part")).unwrap();
+        let made = make("pathfinder", dir.path(), &few, &|_| {}).unwrap();
+        assert!(made.dir.join("imgs/0/sample_9.png").is_file());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

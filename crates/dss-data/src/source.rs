@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, Read};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use tar::EntryType;
 
@@ -10,8 +10,6 @@ use crate::{Error, Result, io as files};
 
 /// The largest file that is read into memory.
 const FILE_LIMIT: u64 = 256 << 20;
-/// Folders inside folders, at most: links may go round in circles.
-const DEPTH_LIMIT: usize = 32;
 /// Bytes of a block of a tar archive, which ends with two blocks of zeros.
 const BLOCK: u64 = 512;
 
@@ -24,21 +22,21 @@ pub(crate) fn for_each_file(
     wanted: &dyn Fn(&str) -> bool,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
-    if path.is_dir() { walk(path, "", 0, wanted, visit) } else { unpack(path, wanted, visit) }
+    if path.is_dir() {
+        walk(path, "", &mut Vec::new(), wanted, visit)
+    } else {
+        unpack(path, wanted, visit)
+    }
 }
 
 fn walk(
     folder: &Path,
     prefix: &str,
-    depth: usize,
+    above: &mut Vec<PathBuf>,
     wanted: &dyn Fn(&str) -> bool,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
-    if depth > DEPTH_LIMIT {
-        let what =
-            format!("more than {DEPTH_LIMIT} folders inside each other; a link in a circle?");
-        return Err(Error::content(folder, what));
-    }
+    enter(folder, above)?;
     let read = |e| Error::io("read the folder", folder)(e);
     let mut entries =
         fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(read)?;
@@ -52,12 +50,24 @@ fn walk(
         let name = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
         let kind = fs::metadata(&path).map_err(Error::io("read", &path))?;
         if kind.is_dir() {
-            walk(&path, &name, depth + 1, wanted, visit)?;
+            walk(&path, &name, above, wanted, visit)?;
         } else if kind.is_file() && wanted(&name) {
             check_size(&path, kind.len())?;
             visit(&name, &fs::read(&path).map_err(Error::io("read", &path))?)?;
         }
     }
+    above.pop();
+    Ok(())
+}
+
+/// Adds a folder to those that a walk is inside of; refuses one that it is inside of already, by a link.
+pub(crate) fn enter(folder: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
+    let real = folder.canonicalize().map_err(Error::io("read the folder", folder))?;
+    if above.contains(&real) {
+        let what = format!("a link that leads back to {}; remove it", real.display());
+        return Err(Error::content(folder, what));
+    }
+    above.push(real);
     Ok(())
 }
 
@@ -190,6 +200,25 @@ mod tests {
         assert_eq!(read(dir.path()).unwrap(), expected);
         assert_eq!(read_bytes(&tar(&entries)).unwrap(), expected);
         assert_eq!(read_bytes(&gz(&tar(&entries))).unwrap(), expected);
+    }
+
+    /// Two of them: without a check there are 2^n names of n folders.
+    #[test]
+    #[cfg(unix)]
+    fn links_in_a_circle_end() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("b")).unwrap();
+        fs::write(dir.path().join("a.txt"), "1").unwrap();
+        let link = |to: &str, name| {
+            std::os::unix::fs::symlink(dir.path().join(to), dir.path().join(name)).unwrap();
+        };
+        // The same folder twice is no circle.
+        link("b", "c");
+        assert_eq!(read(dir.path()).unwrap().len(), 1);
+        link("", "b/x");
+        link("", "b/y");
+        let error = read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("leads back to"), "{error}");
     }
 
     #[test]

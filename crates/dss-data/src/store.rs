@@ -1,8 +1,10 @@
-//! Decoded examples in one file of the cache folder, mapped into memory: a run starts at once and little is resident.
+//! Decoded examples in one file of the cache folder, read one at a time: a run starts at once and little is resident.
 //!
-//! Layout: the bytes of all examples; where each one ends (u64); labels (u32); facts as JSON; SHA-256 of labels and
-//! bytes; the key; number of examples and length of the facts (u64); SHA-256 of everything after the examples; magic.
-//! Numbers are little-endian. A file is complete or absent: it gets its name when all is written.
+//! Layout: the bytes of all examples; where each one ends (u64); their CRC-32 (u32); labels (u32); facts as JSON;
+//! SHA-256 of labels and bytes; the key; number of examples and length of the facts (u64); SHA-256 of everything after
+//! the examples; magic. Numbers are little-endian. A file is complete or absent: it gets its name when all is written.
+//!
+//! The file is not mapped into memory: one that is cut or overwritten during a run is then an error, not a crash.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,21 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use dss_format::atomic_write::AtomicFile;
-use memmap2::Mmap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::hash::hex;
+use crate::source::enter;
 use crate::{Error, Result};
 
-const MAGIC: &[u8; 8] = b"DSSSTOR1";
+const MAGIC: &[u8; 8] = b"DSSSTOR2";
 /// Content hash, key, two counts, seal, magic.
 const FOOTER: usize = 32 + 32 + 16 + 32 + 8;
-/// About how many bytes of a file are resident at most.
-const RESIDENT: u64 = 8 << 20;
-/// What reading anything may make resident: systems map the pages around, too.
-const AROUND: u64 = 256 << 10;
+/// Bytes of the tables per example: end, checksum, label.
+const PER_EXAMPLE: usize = 8 + 4 + 4;
 
 /// What the stored examples depend on.
 pub(crate) struct StoreKey {
@@ -49,7 +49,7 @@ impl StoreKey {
     /// Name, size and time of a file, or of every file of a folder.
     pub(crate) fn source(mut self, path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(Error::io("find", path))?;
-        self.add_files(&path, 0)?;
+        self.add_files(&path, &mut Vec::new())?;
         Ok(self)
     }
 
@@ -58,15 +58,18 @@ impl StoreKey {
         self.hash.update(bytes);
     }
 
-    fn add_files(&mut self, path: &Path, depth: usize) -> Result<()> {
+    fn add_files(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
         let about = fs::metadata(path).map_err(Error::io("read", path))?;
-        if about.is_dir() && depth < 32 {
+        if about.is_dir() {
+            enter(path, above)?;
             let entries = fs::read_dir(path).and_then(|entries| {
                 entries.map(|e| e.map(|e| e.path())).collect::<std::io::Result<Vec<_>>>()
             });
             let mut entries = entries.map_err(Error::io("read the folder", path))?;
             entries.sort();
-            entries.iter().try_for_each(|entry| self.add_files(entry, depth + 1))
+            entries.iter().try_for_each(|entry| self.add_files(entry, above))?;
+            above.pop();
+            Ok(())
         } else {
             let time = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
             self.add(path.as_os_str().as_encoded_bytes());
@@ -91,6 +94,7 @@ pub(crate) struct Writer {
     path: PathBuf,
     end: u64,
     ends: Vec<u8>,
+    sums: Vec<u8>,
     labels: Vec<u8>,
     info: Vec<u8>,
     content: Sha256,
@@ -101,6 +105,7 @@ impl Writer {
         add_example(&mut self.content, label, bytes);
         self.end += bytes.len() as u64;
         self.ends.extend_from_slice(&self.end.to_le_bytes());
+        self.sums.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
         self.labels.extend_from_slice(&label.to_le_bytes());
         self.file.write_all(bytes).map_err(full(&self.path))
     }
@@ -113,6 +118,7 @@ impl Writer {
     fn finish(mut self, key: &[u8; 32]) -> Result<()> {
         let mut rest = std::mem::take(&mut self.ends);
         let count = rest.len() as u64 / 8;
+        rest.extend_from_slice(&self.sums);
         rest.extend_from_slice(&self.labels);
         rest.extend_from_slice(&self.info);
         rest.extend_from_slice(&self.content.finalize_reset());
@@ -141,13 +147,12 @@ fn full(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
 /// Examples by number.
 #[derive(Debug)]
 pub(crate) struct Store {
-    map: Mmap,
-    /// Bytes that have become resident since the last [`Store::release`], at most.
-    resident: AtomicU64,
+    file: File,
     path: PathBuf,
-    count: usize,
-    /// Where the table of ends, the labels and the facts begin, and where the facts end.
-    parts: [usize; 4],
+    ends: Vec<u64>,
+    sums: Vec<u32>,
+    labels: Vec<u32>,
+    info: Vec<u8>,
     content: [u8; 32],
 }
 
@@ -195,72 +200,70 @@ impl Store {
     /// `None` when there is no such file, or it is damaged or of another key.
     fn open(path: &Path, key: &[u8; 32]) -> Option<Self> {
         let file = File::open(path).ok()?;
-        // SAFETY: a store gets its name when it is complete and is never written again.
-        let map = unsafe { Mmap::map(&file) }.ok()?;
-        let body = map.len().checked_sub(FOOTER)?;
-        let footer = &map[body..];
-        let count = |at: usize| usize::try_from(u64_at(footer, at)).ok();
-        let (count, info) = (count(64)?, count(72)?);
+        let body = file.metadata().ok()?.len().checked_sub(FOOTER as u64)?;
+        let footer = read_at(&file, body, FOOTER).ok()?;
+        let number = |at: usize| usize::try_from(u64_at(&footer, at)).ok();
+        let (count, info) = (number(64)?, number(72)?);
         if &footer[112..] != MAGIC || &footer[32..64] != key {
             return None;
         }
-        let labels_at = body.checked_sub(info)?.checked_sub(count.checked_mul(4)?)?;
-        let ends_at = labels_at.checked_sub(count.checked_mul(8)?)?;
-        if Sha256::digest(&map[ends_at..body + 80]).as_slice() != &footer[80..112] {
+        let tables = count.checked_mul(PER_EXAMPLE)?.checked_add(info)?;
+        let start = body.checked_sub(tables as u64)?;
+        let tables = read_at(&file, start, tables).ok()?;
+        let seal = Sha256::new().chain_update(&tables).chain_update(&footer[..80]).finalize();
+        if seal.as_slice() != &footer[80..112] {
             return None;
         }
-        let mut last = 0;
-        for i in 0..count {
-            let end = u64_at(&map, ends_at + 8 * i);
-            if end < last {
-                return None;
-            }
-            last = end;
-        }
-        if last != ends_at as u64 {
+        let (ends, rest) = tables.split_at(8 * count);
+        let (sums, rest) = rest.split_at(4 * count);
+        let (labels, info) = rest.split_at(4 * count);
+        let ends: Vec<u64> = (0..count).map(|i| u64_at(ends, 8 * i)).collect();
+        if !ends.is_sorted() || ends.last().copied().unwrap_or(0) != start {
             return None;
         }
-        let content = footer[..32].try_into().ok()?;
-        let parts = [ends_at, labels_at, labels_at + 4 * count, body];
-        let (path, resident) = (path.to_owned(), AtomicU64::new(0));
-        Some(Self { path, count, parts, content, resident, map })
+        let numbers = |bytes: &[u8]| {
+            let (numbers, _) = bytes.as_chunks();
+            numbers.iter().map(|n| u32::from_le_bytes(*n)).collect()
+        };
+        Some(Self {
+            path: path.to_owned(),
+            ends,
+            sums: numbers(sums),
+            labels: numbers(labels),
+            info: info.to_vec(),
+            content: footer[..32].try_into().ok()?,
+            file,
+        })
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.count
+        self.ends.len()
     }
 
     /// The bytes of example `i`.
-    pub(crate) fn bytes(&self, i: usize) -> &[u8] {
-        assert!(i < self.count, "example {i} of {}", self.count);
-        let end = |i: usize| u64_at(&self.map, self.parts[0] + 8 * i) as usize;
-        let range = if i == 0 { 0 } else { end(i - 1) }..end(i);
-        let more = range.len() as u64 + AROUND;
-        if self.resident.fetch_add(more, Ordering::Relaxed) + more > RESIDENT {
-            self.release();
-        }
-        &self.map[range]
-    }
-
-    /// Gives the pages that were read back to the system, which keeps them in its cache: the process stays small however
-    /// large the file is.
-    fn release(&self) {
-        self.resident.store(0, Ordering::Relaxed);
-        #[cfg(unix)]
-        // SAFETY: the pages belong to a shared mapping of a file that is never written, so they come back as they were.
-        // A system that refuses keeps them, which costs memory only.
-        let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+    pub(crate) fn bytes(&self, i: usize) -> Result<Vec<u8>> {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        let bytes = match read_at(&self.file, start, (self.ends[i] - start) as usize) {
+            Err(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
+                return Err(Error::io("read", &self.path)(error));
+            }
+            bytes => bytes.ok().filter(|bytes| crc32fast::hash(bytes) == self.sums[i]),
+        };
+        bytes.ok_or_else(|| {
+            // The next start builds it from the source.
+            let _ = fs::remove_file(&self.path);
+            let what = format!("example {i} is damaged; this cache file was removed: start again");
+            Error::content(&self.path, what)
+        })
     }
 
     pub(crate) fn label(&self, i: usize) -> u32 {
-        assert!(i < self.count, "example {i} of {}", self.count);
-        let at = self.parts[1] + 4 * i;
-        u32::from_le_bytes(self.map[at..at + 4].try_into().expect("four bytes"))
+        self.labels[i]
     }
 
     /// What [`Writer::info`] was given.
     pub(crate) fn info<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_slice(&self.map[self.parts[2]..self.parts[3]])
+        serde_json::from_slice(&self.info)
             .map_err(|e| Error::content(&self.path, format!("{e}; delete this cache file")))
     }
 
@@ -290,12 +293,36 @@ fn write(path: &Path, key: &[u8; 32], build: impl FnOnce(&mut Writer) -> Result<
         path: path.to_owned(),
         end: 0,
         ends: Vec::new(),
+        sums: Vec::new(),
         labels: Vec::new(),
         info: b"null".to_vec(),
         content: Sha256::new(),
     };
     build(&mut writer)?;
     writer.finish(key)
+}
+
+/// `len` bytes of the file from `start` on.
+fn read_at(file: &File, start: u64, len: usize) -> std::io::Result<Vec<u8>> {
+    // A damaged length asks for more than there is.
+    if start.saturating_add(len as u64) > file.metadata()?.len() {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut bytes = vec![0; len];
+    #[cfg(unix)]
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, start)?;
+    #[cfg(windows)]
+    {
+        let mut done = 0;
+        while done < len {
+            let at = start + done as u64;
+            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], at)? {
+                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                n => done += n,
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
@@ -360,7 +387,7 @@ mod tests {
             .unwrap();
             assert_eq!(built.get(), round == 0, "the second time it is there already");
             assert_eq!(store.len(), 3);
-            let bytes: Vec<_> = (0..3).map(|i| store.bytes(i)).collect();
+            let bytes: Vec<_> = (0..3).map(|i| store.bytes(i).unwrap()).collect();
             assert_eq!(bytes, [&b"one"[..], b"", b"three"]);
             assert_eq!([0, 1, 2].map(|i| store.label(i)), [3, 1, 2]);
             assert_eq!(store.info::<Vec<String>>().unwrap(), ["note"]);
@@ -371,19 +398,25 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
+    /// Cut or changed by someone else while a run reads it.
     #[test]
-    fn pages_that_were_given_back_return() {
+    fn a_store_that_changes_in_use_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        let example = |i: usize| vec![i as u8; 1 << 20];
-        let store = open(dir.path(), 1, |w| (0..40).try_for_each(|i| w.push(0, &example(i))));
-        let store = store.unwrap();
-        for i in (0..80).map(|i| i * 7 % 40) {
-            assert!(store.bytes(i) == example(i), "example {i}");
-            assert!(store.resident.load(Ordering::Relaxed) <= RESIDENT);
+        let example = |i: usize| vec![i as u8; 1 << 16];
+        let build = |w: &mut Writer| (0..4).try_for_each(|i| w.push(0, &example(i)));
+        for change in [0, 1] {
+            let store = open(dir.path(), 1, build).unwrap();
+            let file = File::options().write(true).open(&store.path).unwrap();
+            match change {
+                0 => file.set_len(1 << 17).unwrap(),
+                _ => std::io::Write::write_all(&mut { file }, &example(7)).unwrap(),
+            }
+            assert_eq!(store.bytes(1).unwrap(), example(1));
+            let bad = if change == 0 { 3 } else { 0 };
+            let error = store.bytes(bad).unwrap_err().to_string();
+            assert!(error.contains("damaged") && !store.path.exists(), "{error}");
         }
-        let held = store.bytes(3);
-        store.release();
-        assert!(held == example(3), "a slice that is still in use");
+        assert_eq!(open(dir.path(), 1, build).unwrap().bytes(3).unwrap(), example(3));
     }
 
     #[test]
@@ -403,14 +436,15 @@ mod tests {
         open(dir.path(), 1, build).unwrap();
         let path = fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
         let whole = fs::read(&path).unwrap();
-        // The examples themselves (8 bytes) have no seal: they may be many gigabytes.
-        for at in 8..whole.len() {
+        for at in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[at] ^= 1;
-            fs::remove_file(&path).unwrap();
             fs::write(&path, damaged).unwrap();
-            assert_eq!(open(dir.path(), 1, build).unwrap().bytes(2), b"three");
-            fs::remove_file(&path).unwrap();
+            // The examples themselves (8 bytes) may be many gigabytes: each is checked when it is read.
+            let store = open(dir.path(), 1, build).unwrap();
+            assert_eq!([0, 2].iter().any(|&i| store.bytes(i).is_err()), at < 8, "byte {at}");
+            let store = open(dir.path(), 1, build).unwrap();
+            assert_eq!(store.bytes(2).unwrap(), b"three");
             fs::write(&path, &whole[..at]).unwrap();
             assert_eq!(open(dir.path(), 1, build).unwrap().label(0), 3);
         }
@@ -428,6 +462,17 @@ mod tests {
         fs::write(&file, "22").unwrap();
         assert_ne!(one, key(&file));
         assert_ne!(folder, key(dir.path()));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_in_a_circle_end() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            std::os::unix::fs::symlink(dir.path(), dir.path().join(name)).unwrap();
+        }
+        let error = StoreKey::new("t", 1).source(dir.path()).err().unwrap().to_string();
+        assert!(error.contains("leads back to"), "{error}");
     }
 
     #[test]

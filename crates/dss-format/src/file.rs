@@ -1,5 +1,5 @@
 //! Model files: one safetensors file with named arrays and, as JSON under the metadata key `dss`, everything that is
-//! needed to build the model again. Any safetensors library can read it, and reading never executes anything.
+//! needed to build the model again, with a checksum over both ([`crate::checksum`]). Any safetensors library can read it, and reading never executes anything.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,6 +8,7 @@ use half::f16;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
+use crate::checksum;
 use crate::error::{Error, Result};
 use crate::meta::{CheckpointMeta, FORMAT};
 use crate::tensors::TensorSpec;
@@ -121,7 +122,9 @@ impl ModelFile {
 
     /// Takes a file apart. Memory stays within a small multiple of the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let meta = read_meta(bytes)?;
+        let text = read_text(bytes)?;
+        let mut meta = CheckpointMeta::from_json(&text)?;
+        meta.extra.remove(checksum::KEY);
         let file = SafeTensors::deserialize(bytes).map_err(damaged)?;
         let mut arrays = BTreeMap::new();
         for (name, view) in file.iter() {
@@ -131,7 +134,11 @@ impl ModelFile {
             })?;
             arrays.insert(name.to_owned(), Array { shape: view.shape().to_vec(), numbers });
         }
-        Self::new(meta, arrays)
+        let file_of_model = Self::new(meta, arrays)?;
+        if !checksum::is_right(&text, file.iter().map(|(name, view)| (name, view.data()))) {
+            return Err(Error::file("the file is damaged: its checksum is wrong"));
+        }
+        Ok(file_of_model)
     }
 
     /// What the file says about its model.
@@ -171,7 +178,10 @@ impl ModelFile {
             let view = TensorView::new(*dtype, shape.to_vec(), bytes).map_err(unwritable)?;
             views.push((name, view));
         }
-        let text = serde_json::to_string(&self.meta).map_err(|e| Error::file(e.to_string()))?;
+        let mut meta = self.meta.clone();
+        meta.extra.insert(checksum::KEY.into(), checksum::UNSIGNED.into());
+        let text = serde_json::to_string(&meta).map_err(|e| Error::file(e.to_string()))?;
+        let text = checksum::sign(&text, data.iter().map(|(name, .., bytes)| (&**name, &**bytes)));
         safetensors::serialize(views, Some([(KEY.to_owned(), text)].into())).map_err(unwritable)
     }
 
@@ -196,7 +206,9 @@ impl ModelFile {
 impl CheckpointMeta {
     /// Reads only the description of the file at `path`.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        read_meta(&read(path.as_ref())?)
+        let mut meta = Self::from_json(&read_text(&read(path.as_ref())?)?)?;
+        meta.extra.remove(checksum::KEY);
+        Ok(meta)
     }
 }
 
@@ -208,12 +220,13 @@ fn damaged(error: safetensors::SafeTensorError) -> Error {
     Error::file(format!("not a safetensors file, or a damaged one ({error})"))
 }
 
-fn read_meta(bytes: &[u8]) -> Result<CheckpointMeta> {
+/// The description.
+fn read_text(bytes: &[u8]) -> Result<String> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
-    let text = header.metadata().as_ref().and_then(|all| all.get(KEY)).ok_or_else(|| {
+    let text = header.metadata().as_ref().and_then(|all| all.get(KEY)).cloned();
+    text.ok_or_else(|| {
         Error::file(format!("its metadata has no key `{KEY}`; `dss train` writes such files"))
-    })?;
-    CheckpointMeta::from_json(text)
+    })
 }
 
 /// The first tensor of the model that is not among the arrays, or not in its shape.

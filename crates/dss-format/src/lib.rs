@@ -11,6 +11,7 @@
 //! | how files and streams become input | [`encoder`], [`feed`] |
 
 pub mod atomic_write;
+mod checksum;
 mod config;
 pub mod encoder;
 mod error;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use dss_format::checksum;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
@@ -68,6 +69,9 @@ impl ModelFile {
             }
             tensors.insert(name.to_string(), Tensor { shape: view.shape().to_vec(), values });
         }
+        if !checksum::is_right(text, file.iter().map(|(name, view)| (name, view.data()))) {
+            return Err(Error::file("the file is damaged: its checksum is wrong"));
+        }
         Ok(Self { text: text.clone(), meta, tensors })
     }
 
@@ -102,8 +106,9 @@ impl ModelFile {
             let view = TensorView::new(*dtype, shape.to_vec(), bytes).map_err(wrong)?;
             views.push((name, view));
         }
-        let text = (KEY.to_string(), self.text.clone());
-        safetensors::serialize(views, Some([text].into())).map_err(wrong)
+        let parts = data.iter().map(|(name, _, _, bytes)| (name.as_str(), &bytes[..]));
+        let text = checksum::sign(&self.text, parts);
+        safetensors::serialize(views, Some([(KEY.to_string(), text)].into())).map_err(wrong)
     }
 
     /// The greatest change of a number by writing it in f16, in parts of its tensor's largest, over all tensors.

@@ -95,7 +95,7 @@ impl<'a, T> Disjoint<'a, T> {
 
     /// Where elements `start..start + len` stand; whoever writes there must be alone in doing so.
     pub(crate) fn pointer(&self, start: usize, len: usize) -> *mut T {
-        assert!(start + len <= self.len);
+        assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
         // SAFETY: in bounds by the assertion.
         unsafe { self.ptr.add(start) }
     }
@@ -108,5 +108,16 @@ impl<'a, T> Disjoint<'a, T> {
     pub(crate) unsafe fn part(&self, start: usize, len: usize) -> &mut [T] {
         // SAFETY: in bounds by `pointer`; not aliased by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(start, len), len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Disjoint;
+
+    #[test]
+    #[should_panic = "is_some_and"]
+    fn a_range_that_overflows_is_out_of_bounds() {
+        Disjoint::new(&mut [0u8; 4]).pointer(usize::MAX, 2);
     }
 }

@@ -210,14 +210,22 @@ pub(crate) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     }
 }
 
-/// `DSS_SIMD=portable` forces the fallback, `DSS_SIMD=avx2` forbids AVX-512; for tests and comparisons.
+/// `DSS_SIMD=portable` forces the fallback, `DSS_SIMD=avx2` forbids AVX-512; for tests and comparisons. What it does not
+/// know it says, and ignores.
 fn arch() -> pulp::Arch {
     static ARCH: OnceLock<pulp::Arch> = OnceLock::new();
     *ARCH.get_or_init(|| match std::env::var("DSS_SIMD").as_deref() {
         Ok("portable") => pulp::Arch::Scalar,
         #[cfg(target_arch = "x86_64")]
         Ok("avx2") => pulp::x86::V3::try_new().map_or(pulp::Arch::Scalar, pulp::Arch::V3),
-        _ => pulp::Arch::new(),
+        other => {
+            if let Ok(name) = other
+                && !name.is_empty()
+            {
+                eprintln!("warning: DSS_SIMD={name:?} is ignored; known are portable and avx2");
+            }
+            pulp::Arch::new()
+        }
     })
 }
 

@@ -55,6 +55,24 @@ pub enum Error {
         /// The run directory.
         dir: PathBuf,
     },
+    /// A file that is not a run's would be overwritten.
+    #[error(
+        "{} would be overwritten, but is not part of a run: move it away, or choose another directory by --out",
+        path.display()
+    )]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of a run directory is a link.
+    #[error(
+        "{} is a link, and a run writes only inside its own directory: put the file itself there before you resume",
+        path.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
     /// There is nothing to go on with.
     #[error(
         "{} holds no saved state to resume: start a new run, without --resume and in another directory",

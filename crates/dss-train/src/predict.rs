@@ -13,7 +13,32 @@ use crate::{bridge, memory};
 
 /// How files become queries of this model: as they did in its training.
 pub fn encoder(meta: &CheckpointMeta) -> Result<Encoder> {
-    Encoder::from_extra(&meta.extra).map_err(|error| Error::Mismatch(error.to_string()))
+    let encoder = Encoder::from_extra(&meta.extra);
+    let encoder = encoder.map_err(|error| Error::Mismatch(error.to_string()))?;
+    check_encoder(&encoder, meta)?;
+    Ok(encoder)
+}
+
+/// A checkpoint of a stranger may promise any size: nothing is made of it that the model, whose tensors are there,
+/// could not read.
+fn check_encoder(encoder: &Encoder, meta: &CheckpointMeta) -> Result<()> {
+    let len = match encoder {
+        Encoder::Listops(encoder) => encoder.len,
+        Encoder::TokenRows { len, .. } | Encoder::ValueSteps { len, .. } => *len,
+        Encoder::Files(encoder) => encoder.len,
+        Encoder::Text(encoder) | Encoder::TextPairs(encoder) => encoder.len,
+        Encoder::Lm(encoder) => encoder.len,
+        Encoder::Forecast(encoder) => encoder.input.saturating_add(encoder.horizon),
+        // These have sizes of their own.
+        Encoder::Images(_) | Encoder::Pathfinder(_) | Encoder::Grey(_) | Encoder::Speech(_) => 0,
+    };
+    if len > meta.io.len {
+        let most = meta.io.len;
+        let what =
+            format!("its encoder makes sequences of {len} positions, the model reads {most}");
+        return Err(Error::Mismatch(what));
+    }
+    Ok(())
 }
 
 /// A sequence to judge, or a pair of them.
@@ -147,4 +172,39 @@ fn check(io: &Io, query: &Query) -> std::result::Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use dss_nn::config::ModelConfig;
+
+    use super::*;
+
+    #[test]
+    fn an_encoder_that_promises_too_much_is_refused() {
+        let config = ModelConfig { layers: 1, h: 4, n: 4, ..ModelConfig::default() };
+        let output = OutputKind::Position { outputs: 1 };
+        let io = Io { input: InputKind::Values { channels: 1 }, output, len: 20 };
+        let mut meta = CheckpointMeta::new(&config.init(&io, 0, &Device::flex()).unwrap());
+        let mut read = |text: &str, labels: &[&str]| {
+            meta.extra.insert(ENCODER.into(), text.into());
+            meta.labels = labels.iter().map(|label| (*label).into()).collect();
+            encoder(&meta).map_err(|error| error.to_string())
+        };
+        let forecast = |horizon: u64| {
+            format!(
+                r#"{{"kind":"forecast","column":{{"name":"a","index":0}},"input":16,"horizon":{horizon},
+                "mean":0.0,"deviation":1.0,"relative":false}}"#
+            )
+        };
+        read(&forecast(4), &[]).unwrap();
+        for horizon in [5, 1 << 32, u64::MAX] {
+            let error = read(&forecast(horizon), &[]).unwrap_err();
+            assert!(error.contains("the model reads 20"), "{error}");
+        }
+        let text = r#"{"kind":"value-steps","channels":1,"len":4294967296}"#;
+        assert!(read(text, &[]).unwrap_err().contains("4294967296 positions"));
+        assert!(read(&forecast(4), &["a", "b"]).unwrap_err().contains("2 classes"));
+    }
 }

@@ -34,7 +34,7 @@ impl Bar {
 impl Observer for Bar {
     fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Loading(text) => self.bar.set_message(text.clone()),
+            Event::Loading(what) => self.bar.set_message(text::printable(what).into_owned()),
             Event::Start {
                 task,
                 parameters,
@@ -77,7 +77,7 @@ impl Observer for Bar {
             Event::Eval { step, epoch, split, scores, best } => {
                 self.bar.println(super::evaluation(*epoch, *step, *split, scores, *best));
             }
-            Event::Note(text) => self.bar.println(text),
+            Event::Note(note) => self.bar.println(text::printable(note)),
             Event::Checkpoint { .. } => {}
             Event::End(_) => self.bar.finish_and_clear(),
         }

@@ -24,6 +24,11 @@ pub struct Response {
 }
 
 impl Response {
+    /// That the server has enough to do.
+    pub fn busy() -> Self {
+        Self::text("503 Service Unavailable")
+    }
+
     fn text(status: &'static str) -> Self {
         let body = format!("{status}\n").into_bytes().into();
         Self { status, kind: "text/plain; charset=utf-8", body, head_only: false }
@@ -48,18 +53,21 @@ impl Response {
     }
 }
 
-/// Reads the head of a request: everything up to the empty line.
-pub fn read_head(mut from: impl Read) -> io::Result<String> {
+/// Reads the head of a request, everything up to the empty line, or says what is wrong with it.
+pub fn read_head(mut from: impl Read) -> io::Result<Result<String, Response>> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         let count = from.read(&mut part)?;
-        if count == 0 || head.len() + count > MAX_HEAD {
-            return Err(io::ErrorKind::InvalidData.into());
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if head.len() + count > MAX_HEAD {
+            return Ok(Err(Response::text("431 Request Header Fields Too Large")));
         }
         head.extend(&part[..count]);
     }
-    String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
+    Ok(String::from_utf8(head).map_err(|_| Response::text("400 Bad Request")))
 }
 
 /// Answers a request with a file of the page.
@@ -97,7 +105,7 @@ fn is_local(host: &str) -> bool {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => host,
     };
-    ["localhost", "127.0.0.1", "[::1]"].contains(&name)
+    ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| name.eq_ignore_ascii_case(local))
 }
 
 /// The path in a target such as `/a%20b.js?x`.
@@ -230,13 +238,19 @@ mod tests {
         ] {
             assert_eq!(site.ask(head).status, status, "{head}");
         }
-        assert_eq!(site.ask("GET / HTTP/1.1\r\nHost: [::1]:8\r\n\r\n").status, "200 OK");
+        for host in ["[::1]:8", "LOCALHOST", "LocalHost:80"] {
+            let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            assert_eq!(site.ask(&head).status, "200 OK", "{host}");
+        }
     }
 
     #[test]
     fn heads_end_and_are_short() {
-        assert_eq!(read_head(&b"GET / HTTP/1.1\r\n\r\nrest"[..]).unwrap().len(), 22);
+        let head = read_head(&b"GET / HTTP/1.1\r\n\r\nrest"[..]).unwrap();
+        assert_eq!(head.unwrap().len(), 22);
         assert!(read_head(&b"GET / HTTP/1.1\r\n"[..]).is_err());
-        assert!(read_head(io::repeat(b'x')).is_err());
+        let refused = |from: &mut dyn Read| read_head(from).unwrap().unwrap_err().status;
+        assert_eq!(refused(&mut io::repeat(b'x')), "431 Request Header Fields Too Large");
+        assert_eq!(refused(&mut &b"GET /\xff HTTP/1.1\r\n\r\n"[..]), "400 Bad Request");
     }
 }

@@ -1,10 +1,10 @@
 //! `dss web`: the page on this machine, for this machine only.
 
+mod connection;
 mod http;
 mod page;
 
-use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -14,8 +14,6 @@ use crate::failure::Failure;
 use crate::output;
 use page::Page;
 
-/// A browser that says nothing for so long has gone.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
     let page = args.dir.map_or(Ok(Page::Embedded), folder)?;
@@ -29,24 +27,14 @@ pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
     if !args.no_open {
         open(&address);
     }
+    let open = connection::Open::default();
     loop {
         match listener.accept() {
-            Ok((stream, _)) => {
-                let page = page.clone();
-                // A browser that goes away in the middle of an answer is none of our business.
-                std::thread::spawn(move || drop(answer(&stream, &page)));
-            }
+            Ok((stream, _)) => connection::serve(stream, &page, &open),
             // Too many open files, most likely: others will be closed.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }
-}
-
-fn answer(stream: &TcpStream, page: &Page) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let head = http::read_head(stream)?;
-    http::respond(page, &head).write(stream)
 }
 
 /// The page of a folder.

@@ -305,3 +305,42 @@ fn a_table_goes_on() {
     std::fs::write(folder.path("short.csv"), "sea,x\n1,2\n").unwrap();
     folder.run(&["predict", "run", "short.csv"]).fails(1, &["1 rows", "last 24"]);
 }
+
+#[test]
+fn starts_at_once_choose_other_directories() {
+    let folder = Folder::new();
+    let start = |_| folder.command(&adding(&["--set", "epochs=1", "--quiet"])).spawn().unwrap();
+    let children: Vec<Child> = (0..4).map(start).collect();
+    for child in children {
+        Ran::of(child.wait_with_output().unwrap()).ok();
+    }
+    let runs = std::fs::read_dir(folder.path("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let whole = runs.filter(|run| run.join("best.safetensors").is_file());
+    assert_eq!(whole.count(), 4);
+}
+
+/// Labels and names of files come from anywhere.
+#[test]
+fn labels_give_no_orders_to_the_terminal() {
+    let folder = Folder::new();
+    let rows = (0..40).map(|i| format!("{},{},{}\n", ["\u{1b}[31mred", "b"][i % 2], i % 2, i % 3));
+    let data = folder.path("\u{1b}[2Jdata.csv");
+    std::fs::write(&data, rows.collect::<String>()).unwrap();
+    let path = format!("task.path={}", data.display());
+    let sets = ["--set", &path, "--set", "layers=1", "--set", "h=4", "--set", "n=4"];
+    let args = [&["train", "files", "--out", "run", "--set", "epochs=1"], &sets[..]].concat();
+    let trained = folder.run(&args).ok();
+    let evaluated = folder.run(&["eval", "run"]);
+    let missing = folder.run(&["train", "files", "--set", "task.path=\u{1b}[2Jnone"]);
+    for ran in [trained, evaluated, missing] {
+        assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "{ran:?}");
+    }
+}
+
+#[test]
+fn an_unknown_instruction_set_is_named() {
+    let folder = Folder::new();
+    let mut command = folder.command(&adding(&["--set", "epochs=1", "--out", "run"]));
+    let ran = Ran::of(command.env("DSS_SIMD", "foo").output().unwrap()).ok();
+    assert!(ran.err.contains("DSS_SIMD=\"foo\" is ignored"), "{ran:?}");
+}

@@ -19,9 +19,13 @@ impl Server {
         Self(child, host)
     }
 
-    fn get(&self, target: &str) -> String {
+    fn connect(&self) -> TcpStream {
         let port = self.1.rsplit_once(':').unwrap().1.parse().unwrap();
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        TcpStream::connect(("127.0.0.1", port)).unwrap()
+    }
+
+    fn get(&self, target: &str) -> String {
+        let mut stream = self.connect();
         write!(stream, "GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.1).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -65,4 +69,31 @@ fn what_is_missing_is_said() {
     let folder = Folder::new();
     folder.run(&["web", "--dir", ".", "--no-open"]).fails(1, &["no index.html", "web/build"]);
     folder.run(&["web", "--port", "x"]).fails(2, &["--port"]);
+}
+
+#[test]
+fn long_heads_and_many_connections_are_refused() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("index.html"), "page").unwrap();
+    let server = Server::new(&folder, &["--dir", "."]);
+    let mut stream = server.connect();
+    write!(stream, "GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000)).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+
+    let silent: Vec<TcpStream> = (0..32).map(|_| server.connect()).collect();
+    let refused = |server: &Server| {
+        let mut answer = String::new();
+        let _ = server.connect().read_to_string(&mut answer);
+        answer
+    };
+    assert!(refused(&server).starts_with("HTTP/1.1 503 "));
+    drop(silent);
+    // Their threads notice within a moment.
+    let free = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        server.get("/").starts_with("HTTP/1.1 200 ")
+    });
+    assert!(free);
 }

@@ -85,6 +85,7 @@ pub(crate) struct Texts {
     encoder: TextEncoder,
     note: Option<Note>,
     count: usize,
+    digests: Vec<u8>,
 }
 
 impl Texts {
@@ -102,9 +103,10 @@ impl Texts {
         };
         let encoder = TextEncoder { alphabet, len };
         let others = store.len().checked_sub(1).ok_or_else(damaged)?;
-        let count = store.bytes(others).len() / DIGEST;
+        let digests = store.bytes(others)?;
+        let count = digests.len() / DIGEST;
         match count <= others {
-            true => Ok(Self { ids: Ids::new(&encoder), store, encoder, note, count }),
+            true => Ok(Self { ids: Ids::new(&encoder), store, encoder, note, count, digests }),
             false => Err(damaged()),
         }
     }
@@ -128,21 +130,20 @@ impl Texts {
 
     /// SHA-256 of the whole text `i`.
     pub(crate) fn digest(&self, i: usize) -> &[u8] {
-        &self.store.bytes(self.store.len() - 1)[i * DIGEST..][..DIGEST]
+        &self.digests[i * DIGEST..][..DIGEST]
     }
 
     pub(crate) fn tokens(&self, i: usize) -> Result<Input> {
-        // Facts and labels are sealed in a store, texts are not.
-        let tokens = self.ids.tokens(self.store.bytes(i));
+        let tokens = self.ids.tokens(&self.store.bytes(i)?);
         tokens
             .filter(|t| matches!(t, Input::Tokens(ids) if ids.len() <= self.encoder.len))
             .ok_or_else(damaged)
     }
 
     /// What was written by [`TextWriter::extra`], the `i`-th of it.
-    pub(crate) fn extra(&self, i: usize) -> Result<&[u8]> {
+    pub(crate) fn extra(&self, i: usize) -> Result<Vec<u8>> {
         let at = self.count + i;
-        if at + 1 < self.store.len() { Ok(self.store.bytes(at)) } else { Err(damaged()) }
+        if at + 1 < self.store.len() { self.store.bytes(at) } else { Err(damaged()) }
     }
 }
 

@@ -45,6 +45,24 @@ pub enum FetchError {
         /// The file that has them.
         part: PathBuf,
     },
+    /// The server sends more than it should.
+    #[error("{url}: the server sends more than {}", bytes(*limit))]
+    TooLong {
+        /// What was asked for.
+        url: String,
+        /// The size that the server names, or the most that is accepted where it names none.
+        limit: u64,
+    },
+    /// No answer continues the one before it.
+    #[error(
+        "{url}: the download had to begin again {times} times; the server does not continue where it was cut off"
+    )]
+    Restarts {
+        /// What was asked for.
+        url: String,
+        /// How often.
+        times: u32,
+    },
     /// The disk is too small.
     #[error("no room for {}: {}", path.display(), room(*needed, *free))]
     NoRoom {
@@ -116,6 +134,9 @@ impl FetchError {
             }
             Self::Status { code: 401 | 403, .. } => {
                 "the server does not give it away (any more): give another place by --url, or put the file into the data folder yourself"
+            }
+            Self::TooLong { .. } | Self::Restarts { .. } => {
+                "give another place by --url, or put the file into the data folder yourself"
             }
             Self::Status { .. } => "try again later, or give another place by --url",
             Self::Broken { .. } | Self::Interrupted { .. } => "the same command goes on from there",

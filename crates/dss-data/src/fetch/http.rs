@@ -142,6 +142,11 @@ pub(super) fn attempt(
         }
         part.push(&buffer[..n])?;
         tell(Event::Bytes(part.len));
+        let limit = part.origin.total.unwrap_or(patience.unknown_length);
+        if part.len > limit {
+            part.empty()?;
+            return Err(FetchError::TooLong { url: url.clone(), limit });
+        }
     }
     match part.to_come() {
         None | Some(0) => Ok(true),

@@ -42,6 +42,8 @@ pub struct Patience {
     pub attempts: u32,
     /// Wait before the second attempt; each further wait is twice as long.
     pub pause: Duration,
+    /// The longest file that is fetched from a server that does not say how long it is.
+    pub unknown_length: u64,
     /// Free bytes at a folder, if that can be known.
     pub room: fn(&Path) -> Option<u64>,
 }
@@ -53,6 +55,7 @@ impl Default for Patience {
             stall: Duration::from_secs(30),
             attempts: 4,
             pause: Duration::from_secs(1),
+            unknown_length: 32 << 30,
             room: |folder| fs4::available_space(folder).ok(),
         }
     }
@@ -105,6 +108,12 @@ pub fn fetch(
         let mut fruitless = 0;
         loop {
             let before = part.len;
+            if part.restarts > patience.attempts {
+                return Err(FetchError::Restarts {
+                    url: download.url.clone(),
+                    times: part.restarts,
+                });
+            }
             match http::attempt(agent, download, patience, &mut part, stop, tell) {
                 Ok(true) => return Ok(()),
                 // The part that was there was of no use.

@@ -40,6 +40,8 @@ pub(super) struct Part {
     /// Bytes that are there.
     pub(super) len: u64,
     pub(super) origin: Origin,
+    /// How often what was there was thrown away.
+    pub(super) restarts: u32,
     to: PathBuf,
 }
 
@@ -60,7 +62,7 @@ impl Part {
         let len = file.seek(SeekFrom::End(0)).map_err(failed("read", &path))?;
         let note = fs::read(with(&path, ".json")).ok();
         let origin = note.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
-        Ok(Self { path, file, len, origin, to: to.to_owned() })
+        Ok(Self { path, file, len, origin, restarts: 0, to: to.to_owned() })
     }
 
     /// Bytes that are still to come, if that is known.
@@ -84,6 +86,7 @@ impl Part {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(failed("write", &self.path))?;
         self.len = 0;
+        self.restarts += 1;
         self.origin = Origin::default();
         Ok(())
     }

@@ -87,7 +87,8 @@ impl TaskSource for ImageConfig {
         let about: About = store.info()?;
 
         // The images are told apart by their grey pixels, so that every form of the files gives the same split.
-        let pixels: Vec<&[u8]> = (0..about.train).map(|i| store.bytes(i)).collect();
+        let pixels: Vec<_> = (0..about.train).map(|i| store.bytes(i)).collect::<Result<_>>()?;
+        let pixels: Vec<&[u8]> = pixels.iter().map(Vec::as_slice).collect();
         let mut train = content_order(self.split_seed, &pixels);
         let mut val = train.split_off(train.len() * TRAIN_TENTHS / 10);
         let mut test: Vec<u32> = (about.train as u32..store.len() as u32).collect();
@@ -170,7 +171,7 @@ impl Dataset for Part {
 
     fn example(&self, i: usize) -> Result<Example> {
         let number = self.numbers[i] as usize;
-        let input = encoder::sequence(self.store.bytes(number), &self.values);
+        let input = encoder::sequence(&self.store.bytes(number)?, &self.values);
         let target = Target::Class(self.store.label(number));
         Ok(Example { input, second: None, target })
     }

@@ -26,7 +26,7 @@ impl Dataset for Part {
     fn example(&self, i: usize) -> Result<Example> {
         let number = self.numbers[i] as usize;
         let target = Target::Class(self.store.label(number));
-        Ok(Example { input: sequence(self.store.bytes(number)), second: None, target })
+        Ok(Example { input: sequence(&self.store.bytes(number)?), second: None, target })
     }
 }
 

@@ -186,7 +186,7 @@ fn write_entry(clip: &Clip, table: &mut Vec<u8>) {
 
 fn read_table(store: &Store, form: SoundForm) -> Option<Vec<Clip>> {
     let clips = store.len().checked_sub(1)?;
-    let table = store.bytes(clips);
+    let table = store.bytes(clips).ok()?;
     let size = 32 + 1 + 4 + 16 * form.channels();
     let read = |(i, entry): (usize, &[u8])| {
         let (digest, rest) = entry.split_first_chunk()?;

@@ -254,7 +254,7 @@ impl Dataset for Part {
 
     fn example(&self, i: usize) -> Result<Example> {
         let number = self.numbers[i] as usize;
-        let bytes = self.store.bytes(number);
+        let bytes = self.store.bytes(number)?;
         let input = match self.encoder.form {
             SoundForm::Wave => {
                 let (samples, _) = bytes.as_chunks();

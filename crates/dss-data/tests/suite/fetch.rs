@@ -28,6 +28,7 @@ fn hasty() -> Patience {
         stall: Duration::from_millis(400),
         attempts: 2,
         pause: Duration::from_millis(1),
+        unknown_length: 1 << 20,
         room: |_| None,
     }
 }
@@ -177,6 +178,28 @@ fn a_lost_connection_is_gone_on_with() {
         assert!(request.contains("if-range: \"one\""), "{request}");
     }
     assert!(case.events.iter().any(|e| matches!(e, Event::Again(why) if why.contains("150.0 kB"))));
+}
+
+#[test]
+fn a_server_that_never_continues_is_given_up() {
+    let mut case = Case::new(500_000);
+    case.server.change(|b| {
+        (b.cut, b.range_error) = (Some(150_000), 1);
+    });
+    let error = case.run().unwrap_err();
+    assert!(matches!(error, FetchError::Restarts { .. }), "{error}");
+    assert!(case.server.requests().len() < 12, "{}", case.server.requests().len());
+}
+
+#[test]
+fn a_file_without_a_length_has_a_bound() {
+    let mut case = Case::new(300_000);
+    case.server.change(|b| b.length = false);
+    case.patience.unknown_length = 200_000;
+    let error = case.run().unwrap_err();
+    assert!(matches!(error, FetchError::TooLong { limit: 200_000, .. }), "{error}");
+    let part = case.dir.path().join("a.tar.gz.part");
+    assert_eq!(std::fs::metadata(part).unwrap().len(), 0, "it does not fill the disk");
 }
 
 #[test]

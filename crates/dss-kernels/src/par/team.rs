@@ -4,136 +4,86 @@
 //! as a loop itself. So a team is called once per operation: its helpers, which are jobs of rayon, wait for the next loop
 //! in a loop of their own. The leader never waits for a helper that has not come: it may do all the work alone.
 
-use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+mod protocol;
+#[cfg(test)]
+mod schedules;
+mod sync;
 
-/// What a worker does in a loop, given its number.
-type Task<'a> = dyn Fn(usize) + Sync + 'a;
+use std::cell::Cell;
 
-/// How often a thread looks before it offers its core to others.
-const LOOKS: usize = 4096;
+use protocol::{Finally, Task, Team};
 
-/// The turn of a team that has parted.
-const PARTED: usize = usize::MAX;
-
-struct Team {
-    /// Odd while a loop is under way.
-    turn: AtomicUsize,
-    /// Helpers that may be using the task.
-    inside: AtomicUsize,
-    /// Written by the leader while no loop is under way; read by helpers inside one.
-    task: UnsafeCell<Option<*const Task<'static>>>,
+/// What a thread is doing for a team.
+#[derive(Clone, Copy)]
+enum Role {
+    None,
+    /// It leads the team, which is between loops.
+    Leads(*const Team),
+    /// It is inside a loop, or waits for the next one as a helper. It runs its own loops alone, and helps no one
+    /// else: a leader that became its own team's helper, and a helper of two teams, would wait for themselves.
+    Busy,
 }
 
-// SAFETY: `task` is written and read at different turns, and what it points to is `Sync`.
-unsafe impl Sync for Team {}
-
 thread_local! {
-    /// The team that this thread leads and that is not in a loop.
-    static LEADS: Cell<Option<*const Team>> = const { Cell::new(None) };
+    static ROLE: Cell<Role> = const { Cell::new(Role::None) };
 }
 
 /// Calls `work`, for whose loops a team is ready.
 pub(super) fn together<R>(work: impl FnOnce() -> R) -> R {
     let helpers = rayon::current_num_threads() - 1;
-    if helpers == 0 || LEADS.get().is_some() {
+    if helpers == 0 || !matches!(ROLE.get(), Role::None) {
         return work();
     }
-    let team = Team {
-        turn: AtomicUsize::new(0),
-        inside: AtomicUsize::new(0),
-        task: UnsafeCell::new(None),
-    };
+    let team = Team::new();
     rayon::in_place_scope(|scope| {
         for helper in 1..=helpers {
             let team = &team;
-            scope.spawn(move |_| team.help(helper));
+            scope.spawn(move |_| help(team, helper));
         }
         let _part = Finally(|| {
-            LEADS.set(None);
-            team.turn.store(PARTED, SeqCst);
+            ROLE.set(Role::None);
+            team.part();
         });
-        LEADS.set(Some(&raw const team));
+        ROLE.set(Role::Leads(&raw const team));
         work()
     })
 }
 
 /// Calls `task(worker)` on this thread, as worker 0, and on those helpers that come in time.
 pub(super) fn run(task: &Task<'_>) {
-    let Some(team) = LEADS.take() else { return together(|| run(task)) };
-    let _lead = Finally(|| LEADS.set(Some(team)));
-    // SAFETY: whoever leads a team is inside `together`, where it lives.
-    unsafe { &*team }.lead(task);
+    match ROLE.get() {
+        Role::Busy => task(0),
+        Role::Leads(team) => {
+            ROLE.set(Role::Busy);
+            let _lead = Finally(|| ROLE.set(Role::Leads(team)));
+            // SAFETY: whoever leads a team is inside `together`, where it lives.
+            unsafe { &*team }.lead(task);
+        }
+        Role::None if rayon::current_num_threads() == 1 => task(0),
+        Role::None => together(|| run(task)),
+    }
 }
 
-impl Team {
-    fn lead(&self, task: &Task<'_>) {
-        // SAFETY: only the lifetime changes; helpers use the task while this function runs. No loop is under way, so
-        // no helper reads.
-        unsafe {
-            let task = std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task);
-            *self.task.get() = Some(task);
-        }
-        self.turn.fetch_add(1, SeqCst);
-        let _end = Finally(|| {
-            self.turn.fetch_add(1, SeqCst);
-            wait_until(|| self.inside.load(SeqCst) == 0);
+/// A helper's job, which rayon may hand to a thread that waits for something else in the middle of a loop.
+fn help(team: &Team, helper: usize) {
+    if matches!(ROLE.get(), Role::None) {
+        let _leave = Finally(|| ROLE.set(Role::None));
+        ROLE.set(Role::Busy);
+        // Someone may wait for a job that only this thread can take.
+        team.help(helper, || {
+            let _ = rayon::yield_now();
         });
-        task(0);
-    }
-
-    fn help(&self, worker: usize) {
-        let mut done = 0;
-        loop {
-            let mut turn = 0;
-            wait_until(|| {
-                turn = self.turn.load(SeqCst);
-                turn % 2 == 1 && turn != done
-            });
-            if turn == PARTED {
-                return;
-            }
-            self.inside.fetch_add(1, SeqCst);
-            let _leave = Finally(|| {
-                self.inside.fetch_sub(1, SeqCst);
-            });
-            // The loop may have ended meanwhile; if it has not, the leader now waits for this helper.
-            if self.turn.load(SeqCst) == turn {
-                // SAFETY: a loop is under way, and does not end before this helper has left.
-                unsafe { (*self.task.get()).map(|task| (*task)(worker)) };
-                done = turn;
-            }
-        }
-    }
-}
-
-/// Waits without sleeping: what is waited for is about to happen.
-fn wait_until(mut ready: impl FnMut() -> bool) {
-    for look in 0.. {
-        if ready() {
-            return;
-        }
-        if look < LOOKS {
-            std::hint::spin_loop();
-        } else {
-            std::thread::yield_now();
-        }
-    }
-}
-
-/// Calls its function when dropped, by a panic as well.
-struct Finally<F: Fn()>(F);
-
-impl<F: Fn()> Drop for Finally<F> {
-    fn drop(&mut self) {
-        self.0();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::{Finally, Team};
     use crate::par::{for_each, together};
+    use rayon::prelude::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::time::Duration;
 
     fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap().install(work)
@@ -157,6 +107,18 @@ mod tests {
         }
     }
 
+    /// Calls `work` as the only one, and fails instead of waiting for ever.
+    fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::spawn(move || send.send(work()));
+        receive.recv_timeout(Duration::from_secs(60)).expect("done within a minute")
+    }
+
+    /// Long enough for every helper to come.
+    fn linger() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
     /// A loop in an item of a loop, in a team within a team.
     #[test]
     fn loops_may_be_nested() {
@@ -164,14 +126,70 @@ mod tests {
             let mut sums = vec![0; 4];
             together(|| {
                 for_each(&mut sums, 50, |sum, _| {
+                    linger();
                     *sum += together(|| many_loops(20)).iter().sum::<usize>();
                 });
             });
             sums.iter().sum::<usize>()
         };
         let expected = 50 * (0..20).map(|n| n * (n + 1) / 2).sum::<usize>();
-        assert_eq!(nested(), expected);
-        assert_eq!(in_pool(nested), expected);
+        assert_eq!(in_time(nested), expected);
+        assert_eq!(in_time(move || in_pool(nested)), expected);
+    }
+
+    /// A thread that waits for a job of rayon takes others meanwhile, among them those that help a team.
+    #[test]
+    fn items_and_teams_may_use_rayon() {
+        let sum = |n: usize| (0..n).into_par_iter().with_max_len(1).inspect(|_| linger()).sum();
+        let mixed = move || {
+            let mut sums = vec![0usize; 4];
+            let between: usize = together(|| {
+                let first: usize = sum(20);
+                for_each(&mut sums, 20, |total, _| *total += sum(9));
+                first + sum(20)
+            });
+            between + sums.iter().sum::<usize>()
+        };
+        let expected = 2 * 190 + 20 * 36;
+        assert_eq!(in_time(mixed), expected);
+        assert_eq!(in_time(move || in_pool(mixed)), expected);
+    }
+
+    /// As many leaders outside the pool as it has threads: all of these are helpers.
+    #[test]
+    fn leaders_outside_the_pool_may_use_rayon() {
+        let done = in_time(|| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+            let all_inside = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                let lead = || {
+                    let team = Team::new();
+                    pool.in_place_scope(|scope| {
+                        let team = &team;
+                        scope.spawn(move |_| super::help(team, 1));
+                        let _part = Finally(|| team.part());
+                        linger();
+                        all_inside.wait();
+                        let sum = AtomicUsize::new(0);
+                        team.lead(&|worker| {
+                            if worker == 0 {
+                                let found = pool.install(|| (0..10).into_par_iter().sum());
+                                sum.store(found, SeqCst);
+                            }
+                        });
+                        sum.into_inner()
+                    })
+                };
+                [(); 2].map(|()| scope.spawn(lead)).map(|thread| thread.join().unwrap())
+            })
+        });
+        assert_eq!(done, [45, 45]);
+    }
+
+    #[test]
+    fn scratches_may_outnumber_the_threads() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        assert_eq!(pool.install(|| many_loops(9)).iter().sum::<usize>(), 120);
     }
 
     #[test]

@@ -236,6 +236,31 @@ fn damage_is_named() {
     refused(&safetensors::serialize(file.iter(), None).unwrap(), "no key `dss`");
 }
 
+/// Whichever bit of the file changes; a file without a checksum, from an older version, is read as it is.
+#[test]
+fn a_flipped_bit_is_noticed() {
+    let directory = Directory::new("bits");
+    let path = directory.0.join("model.safetensors");
+    let model = &models()[0];
+    checkpoint::save(&path, model, &CheckpointMeta::new(model)).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let key = whole.windows(6).position(|bytes| bytes == b"sha256").unwrap();
+    for at in (0..whole.len()).step_by(13).filter(|at| !(key..key + 6).contains(at)) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 7);
+        std::fs::write(&path, bytes).unwrap();
+        assert!(checkpoint::load(&path, &Device::flex()).is_err(), "byte {at}");
+        assert!(dss_infer::ModelFile::load(&path).is_err(), "byte {at}");
+    }
+    let file = SafeTensors::deserialize(&whole).unwrap();
+    let text = SafeTensors::read_metadata(&whole).unwrap().1.metadata().clone().unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text["dss"]).unwrap();
+    assert!(json["extra"].as_object_mut().unwrap().remove("sha256").is_some());
+    let old = safetensors::serialize(file.iter(), Some([("dss".into(), json.to_string())].into()));
+    std::fs::write(&path, old.unwrap()).unwrap();
+    checkpoint::load(&path, &Device::flex()).unwrap();
+}
+
 /// Sizes that do not fit the tensors, or that no S4 can have, are refused before anything is made of them.
 #[test]
 fn damaged_settings_of_s4_are_named() {

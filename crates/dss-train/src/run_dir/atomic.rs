@@ -6,7 +6,7 @@
 //! ```text
 //! last.tmp    being written
 //! last.new    complete: from here on it is the valid one      (rename last.tmp -> last.new)
-//! last.old    the one before, on its way out                  (rename last -> last.old)
+//! last.old    the one before, kept until the next is complete (rename last -> last.old)
 //! last                                                        (rename last.new -> last)
 //! ```
 //!
@@ -48,7 +48,7 @@ pub(crate) fn write_dir(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> 
 
 /// Finishes what a process that died left unfinished; afterwards `path` is the newest complete directory, if any.
 pub(crate) fn recover(path: &Path) -> Result<()> {
-    let (new, old) = (sibling(path, ".new"), sibling(path, ".old"));
+    let (new, old) = (sibling(path, ".new"), previous(path));
     let swap = || -> io::Result<()> {
         if new.is_dir() {
             if path.is_dir() {
@@ -57,10 +57,15 @@ pub(crate) fn recover(path: &Path) -> Result<()> {
             }
             fs::rename(&new, path)?;
         }
-        remove_dir(&old)
+        Ok(())
     };
     swap().map_err(Error::io("cannot write", path))?;
     sync_parent(path)
+}
+
+/// The directory that was at `path` before the last [`write_dir`].
+pub(crate) fn previous(path: &Path) -> PathBuf {
+    sibling(path, ".old")
 }
 
 /// Removes a directory with its files; none is fine too.
@@ -143,7 +148,8 @@ mod tests {
             })
             .unwrap();
             assert_eq!(fs::read_to_string(dir.join("last/state")).unwrap(), "next");
-            assert_eq!(names(&dir), ["last"]);
+            assert_eq!(fs::read_to_string(dir.join("last.old/state")).unwrap(), expected);
+            assert_eq!(names(&dir), ["last", "last.old"]);
             fs::remove_dir_all(dir).unwrap();
         }
     }

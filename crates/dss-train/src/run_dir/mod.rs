@@ -8,6 +8,8 @@
 //!   model.safetensors       weights and running statistics
 //!   optimiser.safetensors   moments of AdamW
 //!   state.json              where the run stands
+//!   SHA256SUMS              checksums of these files
+//! last.old/           the save before, for when a file of last/ cannot be read
 //! environment.json    machine and program of the last part
 //! report.html
 //! ```
@@ -17,9 +19,11 @@
 pub(crate) mod atomic;
 mod differences;
 mod metrics;
+mod ownership;
 mod state;
+pub(crate) mod sums;
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
@@ -29,11 +33,16 @@ pub use atomic::write_file;
 pub(crate) use differences::FREE;
 pub use differences::between as differences;
 pub(crate) use metrics::Metrics;
+use ownership::Claim;
+
 pub use metrics::{EvalRecord, Record, TrainRecord, read_metrics};
 pub use state::{Best, State};
 
 /// The files of a run directory that are written whole.
 const FILES: [&str; 4] = ["config.toml", "best.safetensors", "environment.json", "report.html"];
+
+/// `last/`, and the names it has while it is exchanged.
+const LAST: [&str; 4] = ["last", "last.tmp", "last.new", "last.old"];
 
 /// A run directory.
 #[derive(Debug)]
@@ -41,33 +50,38 @@ pub struct RunDir {
     root: PathBuf,
     /// Directories that this process made for the run, innermost first.
     made: Vec<PathBuf>,
-    /// Held while this process may write; the system lets go of it however the process ends.
-    _lock: Option<File>,
+    /// Held while this process may write.
+    claim: Option<Claim>,
+    /// Whether a file of that name was there before the run.
+    had_metrics: bool,
 }
 
 impl RunDir {
     /// The paths of a run directory, to read from.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.into(), made: Vec::new(), _lock: None }
+        Self { root: root.into(), made: Vec::new(), claim: None, had_metrics: true }
     }
 
-    /// Claims a directory for a new run: made if need be, refused if it holds a run already.
+    /// Claims a directory for a new run: made if need be, refused if it holds a run already, or a file that the run
+    /// would overwrite.
     ///
     /// A directory that was made here and holds no run when the value is dropped is removed.
     pub fn create(root: &Path) -> Result<Self> {
+        let (claim, made) = Claim::take(root)?;
         let mut run = Self::new(root);
-        let missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
-        run.made = root.ancestors().take_while(missing).map(Path::to_path_buf).collect();
-        fs::create_dir_all(root).map_err(Error::io("cannot make the directory", root))?;
+        (run.claim, run.made) = (Some(claim), made);
         if run.holds_run() {
             return Err(Error::RunExists { dir: root.into() });
         }
-        run.lock()?;
+        run.had_metrics = run.metrics().symlink_metadata().is_ok();
         run.sweep();
+        if let Some(path) = run.first_foreign() {
+            return Err(Error::InTheWay { path });
+        }
         Ok(run)
     }
 
-    /// Claims the directory of a run to go on with, and finishes a save that was cut short.
+    /// Claims the directory of a run to resume, and finishes a save that was cut short.
     ///
     /// `config` must be what the run was started with; `epochs` and `max_steps` may have grown, and the data moved.
     pub fn resume(root: &Path, config: &Config) -> Result<Self> {
@@ -79,22 +93,33 @@ impl RunDir {
         if !keys.is_empty() {
             return Err(Error::ConfigDiffers { dir: root.into(), keys });
         }
-        run.lock()?;
+        run.refuse_links()?;
+        run.claim = Some(Claim::take(root)?.0);
         atomic::recover(&run.last())?;
         run.sweep();
         Ok(run)
     }
 
-    fn lock(&mut self) -> Result<()> {
-        let path = self.root.join(".lock");
-        let file = File::create(&path).map_err(Error::io("cannot write", &path))?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => Err(Error::RunBusy { dir: self.root.clone() }),
-            // Some file systems have no locks: then two runs in one directory go unnoticed.
-            Ok(()) | Err(TryLockError::Error(_)) => {
-                self._lock = Some(file);
-                Ok(())
-            }
+    /// The first file that a new run would overwrite. A file of metrics without a line is what a run leaves that was
+    /// killed when it had hardly begun.
+    fn first_foreign(&self) -> Option<PathBuf> {
+        let empty = |path: &Path| {
+            path.symlink_metadata().is_ok_and(|data| data.is_file() && data.len() == 0)
+        };
+        let names = FILES.into_iter().chain(["metrics.jsonl"]).chain(LAST);
+        let mut paths = names.map(|name| self.root.join(name));
+        paths.find(|path| {
+            path.symlink_metadata().is_ok() && !(path.ends_with("metrics.jsonl") && empty(path))
+        })
+    }
+
+    /// What a run writes to is in its directory: a link, in a directory that someone else made, may lead to anything.
+    fn refuse_links(&self) -> Result<()> {
+        let names = FILES.into_iter().chain([".lock", "metrics.jsonl"]).chain(LAST);
+        let mut paths = names.map(|name| self.root.join(name));
+        match paths.find(|path| path.symlink_metadata().is_ok_and(|data| data.is_symlink())) {
+            Some(path) => Err(Error::Link { path }),
+            None => Ok(()),
         }
     }
 
@@ -112,6 +137,17 @@ impl RunDir {
     /// Whether a run was begun here.
     pub fn holds_run(&self) -> bool {
         self.config().exists() || self.last().exists()
+    }
+
+    /// Whether there is a save to resume from.
+    pub(crate) fn has_save(&self) -> bool {
+        self.last().exists() || atomic::previous(&self.last()).exists()
+    }
+
+    /// Whether a run has come further here than its first save.
+    pub(crate) fn has_results(&self) -> bool {
+        let has_lines = fs::metadata(self.metrics()).is_ok_and(|data| data.len() > 0);
+        has_lines || self.best().exists()
     }
 
     /// The directory itself.
@@ -148,16 +184,14 @@ impl RunDir {
 /// A run that failed before it had anything to save leaves nothing behind.
 impl Drop for RunDir {
     fn drop(&mut self) {
-        if self.made.is_empty() || self.holds_run() {
+        let Some(claim) = self.claim.take() else { return };
+        if self.holds_run() {
             return;
         }
-        self._lock = None;
-        for file in [".lock", "metrics.jsonl"] {
-            let _ = fs::remove_file(self.root.join(file));
+        if !self.had_metrics {
+            let _ = fs::remove_file(self.metrics());
         }
-        for dir in &self.made {
-            // Fails, as it should, if there is anything else in it.
-            let _ = fs::remove_dir(dir);
-        }
+        claim.end();
+        ownership::remove_dirs(&self.made);
     }
 }

@@ -3,6 +3,7 @@
 mod carry;
 mod clock;
 mod events;
+mod restoring;
 mod saving;
 mod scoring;
 mod session;
@@ -94,9 +95,9 @@ fn run(
     let examples = [&task.train, &task.val, &task.test].map(|split| split.len());
     memory::check(config, &bridge::io(&task.spec), examples)?;
     let device = &options.device.clone().autodiff();
-    let mut session = if run.last().exists() {
-        Session::restore(config, &task, &run, device, clock)?
-    } else if options.resume && run.best().exists() {
+    let mut session = if run.has_save() {
+        Session::restore(config, &task, &run, device, clock, observer)?
+    } else if options.resume && run.has_results() {
         // Not a run that was killed before its first save: starting over would overwrite what there is.
         return Err(Error::NothingToResume { dir: out.into() });
     } else {

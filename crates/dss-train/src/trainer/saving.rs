@@ -9,7 +9,7 @@ use super::events::{Event, Observer};
 use super::session::Session;
 use crate::bridge;
 use crate::error::{Error, Result};
-use crate::run_dir::atomic;
+use crate::run_dir::{atomic, sums};
 use dss_format::encoder::ENCODER;
 
 impl Session<'_> {
@@ -23,10 +23,12 @@ impl Session<'_> {
         atomic::write_dir(&path, |dir| {
             self.save_model(&dir.join("model.safetensors"))?;
             self.optimiser.save(&dir.join("optimiser.safetensors"))?;
-            if let Some(carry) = &self.carry {
+            // The streams begin again with the next epoch.
+            if let Some(carry) = self.carry.as_ref().filter(|_| !self.epoch_ends()) {
                 carry::save(&dir.join(carry::FILE), carry)?;
             }
-            self.state.save(&dir.join("state.json"))
+            self.state.save(&dir.join("state.json"))?;
+            sums::write(dir)
         })?;
         self.saved_step = Some(self.state.step);
         self.clock.saved();

@@ -4,7 +4,7 @@ use dss_nn::{Model, checkpoint};
 
 use super::events::{Event, Observer, Split};
 use super::session::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evaluate::evaluate_while;
 use crate::memory::peak_mb;
 use crate::run_dir::{Best, EvalRecord, Record};
@@ -51,6 +51,11 @@ impl Session<'_> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Scores>> {
         let (model, meta) = checkpoint::load(self.run.best(), &self.device)?;
+        // A newer one than the state knew of was not reached again, because settings have changed.
+        if let Some(best) = self.state.best.as_ref().filter(|best| best.step != meta.step) {
+            let what = format!("it is of step {}, but must be of step {}", meta.step, best.step);
+            return Err(Error::NoBest { path: self.run.best(), what });
+        }
         let Some(scores) = self.evaluate(Split::Test, &model, observer, stop)? else {
             return Ok(None);
         };

@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, Task};
-use dss_nn::{Carry, Model, checkpoint};
+use dss_nn::{Carry, Model};
 
 use super::clock::Clock;
 use super::events::{Event, Observer, Stopped, Summary};
-use super::{carry, step};
+use super::restoring::{self, Saved};
+use super::{step, watch};
 use crate::bridge;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::peak_mb;
 use crate::optimiser::{AdamW, Rates};
 use crate::run_dir::{Best, Metrics, Record, RunDir, State, TrainRecord};
@@ -81,26 +82,11 @@ impl<'a> Session<'a> {
         run: &'a RunDir,
         device: &Device,
         mut clock: Clock,
+        observer: &mut dyn Observer,
     ) -> Result<Self> {
-        let last = run.last();
-        let state = State::load(&last.join("state.json"))?;
-        if state.split_hash != task.split_hash {
-            let (then, now) = (state.split_hash, task.split_hash.clone());
-            return Err(Error::DataDiffers { then, now });
-        }
-        let (model, _) = checkpoint::load(last.join("model.safetensors"), device)?;
-        let path = last.join("optimiser.safetensors");
-        let optimiser = AdamW::load(&path, device)?;
-        optimiser.check(&path, &model.parameters())?;
-        if state.best.is_some() {
-            // The result of the run will be this model's.
-            checkpoint::load(run.best(), device)
-                .map_err(|error| Error::NoBest { path: run.best(), what: error.to_string() })?;
-        }
-        let carry = match config.train.carry && state.step % state.steps_per_epoch != 0 {
-            true => Some(carry::load(&last.join(carry::FILE), &model, config.train.batch)?),
-            false => None,
-        };
+        let Saved { state, model, optimiser, carry } =
+            Saved::newest(config, task, run, device, observer)?;
+        restoring::check_best(config, &state, &run.best(), device)?;
         let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?;
         clock.go_on_from(metrics.seconds());
         run.write_config(config)?;
@@ -138,6 +124,9 @@ impl<'a> Session<'a> {
         let loss = found.tally.mean_loss();
         if !loss.is_finite() {
             return Err(self.bad(self.state.step + 1, &format!("the loss is {loss}"), None));
+        }
+        if let Some(what) = watch::bad_statistic(&found.stats) {
+            return Err(self.bad(self.state.step + 1, &what, None));
         }
         let norm = found.gradients.norm();
         if !norm.is_finite() {

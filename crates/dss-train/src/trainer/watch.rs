@@ -1,6 +1,7 @@
 //! Finding the NaN or infinity that ends a training.
 
 use dss_nn::ParamGroup;
+use dss_nn::ops::BatchStats;
 
 use super::session::Session;
 use crate::error::{Error, Result};
@@ -57,5 +58,32 @@ impl Session<'_> {
             Some(ParamGroup::Other) | None => "other",
         };
         format!("`{name}`[{index}] (group {group}) is {value}")
+    }
+}
+
+/// The first statistic of a BatchNorm that is not finite, of each micro-batch and layer: the running ones would keep it.
+pub(super) fn bad_statistic(stats: &[Vec<BatchStats>]) -> Option<String> {
+    let layers = stats.iter().flat_map(|micro| micro.iter().enumerate());
+    let named = layers.flat_map(|(i, BatchStats { mean, var })| {
+        [("mean", mean), ("variance", var)]
+            .map(|(name, values)| (format!("the {name} of BatchNorm {i}"), values.to_data()))
+    });
+    first_bad(named).map(|Bad { name, value, .. }| format!("{name} is {value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, Tensor};
+
+    use super::*;
+
+    #[test]
+    fn a_statistic_that_is_not_finite_is_named() {
+        let values = |values: [f32; 2]| Tensor::from_data(values, &Device::flex());
+        let stats = |var| BatchStats { mean: values([0.0, 1.0]), var: values([1.0, var]) };
+        assert_eq!(bad_statistic(&[vec![stats(2.0), stats(3.0)], vec![]]), None);
+        let bad =
+            bad_statistic(&[vec![stats(2.0), stats(3.0)], vec![stats(1.0), stats(f32::INFINITY)]]);
+        assert_eq!(bad.unwrap(), "the variance of BatchNorm 1 is inf");
     }
 }

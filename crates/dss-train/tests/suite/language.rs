@@ -106,6 +106,25 @@ impl Observer for StopAt<'_> {
     }
 }
 
+/// Raises the stop flag in the evaluation after a step.
+struct StopInEvaluation<'a> {
+    after: u64,
+    step: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for StopInEvaluation<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Step { step, .. } => self.step = *step,
+            Event::Evaluating { .. } if self.step == self.after => {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn a_resumed_run_sees_the_same_windows() {
     let temp = TempDir::new("lm-resume");
@@ -141,6 +160,14 @@ fn streams_carry_their_past_and_resume() {
     run(&config, &stopped, true).unwrap();
     assert_same(&remains(&whole), &remains(&stopped), "stopped in the second epoch");
     assert!(!carried.is_empty());
+    // In the evaluation after the last step.
+    let stopped = temp.join("stopped-at-the-end");
+    let mut last = StopInEvaluation { after: summary.steps, step: 0, stop: &stop };
+    stop.store(false, Ordering::Relaxed);
+    let cut = run_watched(&config, &stopped, false, &mut last, &stop).unwrap();
+    assert_eq!((cut.steps, cut.stopped), (summary.steps, Stopped::Interrupted));
+    run(&config, &stopped, true).unwrap();
+    assert_same(&remains(&whole), &remains(&stopped), "stopped in the last evaluation");
 
     let wrong = |sets: &[(&str, &str)]| {
         let sets: Vec<_> = sets.iter().map(|(k, v)| Setting::typed(k, v)).collect();

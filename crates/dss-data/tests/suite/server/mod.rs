@@ -14,6 +14,8 @@ pub struct Behaviour {
     pub modified: Option<&'static str>,
     /// Whether Range is understood.
     pub ranges: bool,
+    /// How far the ranges that the answers name are from those that were asked for.
+    pub range_error: usize,
     /// Whether If-Range is understood.
     pub if_range: bool,
     /// Whether Content-Length is sent; without it the body comes in chunks.
@@ -37,6 +39,7 @@ impl Behaviour {
             etag: Some("\"one\""),
             modified: None,
             ranges: true,
+            range_error: 0,
             if_range: true,
             length: true,
             cut: None,
@@ -134,7 +137,8 @@ fn serve(
             );
         }
         Some(from) => {
-            format!("HTTP/1.1 206 Part\r\nContent-Range: bytes {from}-{}/{total}\r\n", total - 1)
+            let named = from + how.range_error;
+            format!("HTTP/1.1 206 Part\r\nContent-Range: bytes {named}-{}/{total}\r\n", total - 1)
         }
         None => "HTTP/1.1 200 OK\r\n".to_owned(),
     };

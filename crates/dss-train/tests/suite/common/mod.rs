@@ -86,20 +86,18 @@ pub fn run_watched(
 /// What a run left behind, without the times and the memory it took.
 #[derive(Debug, PartialEq)]
 pub struct Remains {
-    pub files: Vec<(&'static str, Vec<u8>)>,
+    pub files: Vec<(String, Vec<u8>)>,
     pub metrics: Vec<Value>,
 }
 
 pub fn remains(run: &Path) -> Remains {
-    let names = [
-        "config.toml",
-        "best.safetensors",
-        "last/model.safetensors",
-        "last/optimiser.safetensors",
-        "last/state.json",
-    ];
-    let files = names.map(|name| (name, std::fs::read(run.join(name)).unwrap()));
-    Remains { files: files.into(), metrics: metrics(run) }
+    let entries = std::fs::read_dir(run.join("last")).unwrap().map(|entry| entry.unwrap());
+    let last = entries.map(|entry| format!("last/{}", entry.file_name().to_str().unwrap()));
+    let mut last: Vec<String> = last.collect();
+    last.sort();
+    let names = ["config.toml", "best.safetensors"].map(str::to_owned).into_iter().chain(last);
+    let files = names.map(|name| (name.clone(), std::fs::read(run.join(name)).unwrap()));
+    Remains { files: files.collect(), metrics: metrics(run) }
 }
 
 pub fn metrics(run: &Path) -> Vec<Value> {
@@ -120,6 +118,10 @@ pub fn assert_same(a: &Remains, b: &Remains, what: &str) {
         assert_eq!(x, y, "{what}: metrics line {}", i + 1);
     }
     assert_eq!(a.metrics.len(), b.metrics.len(), "{what}: lines of metrics");
+    let names = |remains: &Remains| -> Vec<String> {
+        remains.files.iter().map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(a), names(b), "{what}");
     for ((name, x), (_, y)) in a.files.iter().zip(&b.files) {
         assert!(x == y, "{what}: {name} differs ({} and {} bytes)", x.len(), y.len());
     }

@@ -1,0 +1,115 @@
+//! Reading a saved training back, and making sure that its files are whole and belong together.
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use dss_data::Task;
+use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::{Carry, Model};
+
+use super::carry;
+use super::events::{Event, Observer};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::optimiser::AdamW;
+use crate::run_dir::{RunDir, State, atomic, sums};
+
+/// What `last/` holds.
+pub(super) struct Saved {
+    pub(super) state: State,
+    pub(super) model: Model,
+    pub(super) optimiser: AdamW,
+    pub(super) carry: Option<Carry>,
+}
+
+impl Saved {
+    /// The newest save that is whole: `last/`, or else the one before it.
+    pub(super) fn newest(
+        config: &Config,
+        task: &Task,
+        run: &RunDir,
+        device: &Device,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
+        let error = match Self::load(config, task, &run.last(), device) {
+            Err(error) if !matches!(error, Error::DataDiffers { .. }) => error,
+            result => return result,
+        };
+        let Ok(saved) = Self::load(config, task, &atomic::previous(&run.last()), device) else {
+            return Err(error);
+        };
+        let step = saved.state.step;
+        let note = format!("{error}; the run resumes from the save before it, of step {step}");
+        observer.event(&Event::Note(note));
+        Ok(saved)
+    }
+
+    fn load(config: &Config, task: &Task, dir: &Path, device: &Device) -> Result<Self> {
+        sums::check(dir)?;
+        let path = dir.join("state.json");
+        let state = State::load(&path)?;
+        if state.split_hash != task.split_hash {
+            let (then, now) = (state.split_hash, task.split_hash.clone());
+            return Err(Error::DataDiffers { then, now });
+        }
+        let steps_per_epoch = config.train.steps_per_epoch(task.train.len());
+        compare(&path, "steps_per_epoch", state.steps_per_epoch, steps_per_epoch)?;
+
+        let path = dir.join("model.safetensors");
+        let (model, meta) = checkpoint::load(&path, device)?;
+        belongs(&path, &meta, config, &state)?;
+        compare(&path, "step", meta.step, state.step)?;
+
+        let path = dir.join("optimiser.safetensors");
+        let optimiser = AdamW::load(&path, device)?;
+        optimiser.check(&path, &model.parameters())?;
+        compare(&path, "steps", optimiser.steps(), state.step)?;
+
+        let carry = match config.train.carry && !state.step.is_multiple_of(steps_per_epoch) {
+            true => Some(carry::load(&dir.join(carry::FILE), &model, config.train.batch)?),
+            false => None,
+        };
+        Ok(Self { state, model, optimiser, carry })
+    }
+}
+
+/// Makes sure that the best model, whose score will be the result of the run, is there.
+pub(super) fn check_best(
+    config: &Config,
+    state: &State,
+    path: &Path,
+    device: &Device,
+) -> Result<()> {
+    let Some(best) = &state.best else { return Ok(()) };
+    let check = || -> Result<()> {
+        let (_, meta) = checkpoint::load(path, device)?;
+        belongs(path, &meta, config, state)?;
+        // A run that was killed after an evaluation and before its save has a newer one already.
+        let newer = meta.step >= state.step && meta.step > state.evaluated_step;
+        if newer { Ok(()) } else { compare(path, "step", meta.step, best.step) }
+    };
+    check().map_err(|error| Error::NoBest { path: path.into(), what: error.to_string() })
+}
+
+/// Whether a model is of this run.
+fn belongs(path: &Path, meta: &CheckpointMeta, config: &Config, state: &State) -> Result<()> {
+    if meta.model != config.model {
+        let what = "it is another model than config.toml describes".to_owned();
+        return Err(Error::Damaged { path: path.into(), what });
+    }
+    compare(path, "seed", meta.seed, config.train.seed)?;
+    compare(path, "split_hash", &meta.split_hash, &state.split_hash)
+}
+
+fn compare<T: PartialEq + std::fmt::Display>(
+    path: &Path,
+    name: &str,
+    found: T,
+    expected: T,
+) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    let what = format!("`{name}` is {found}, but must be {expected}");
+    Err(Error::Damaged { path: path.into(), what })
+}

@@ -1,0 +1,96 @@
+//! What is fuzzed: every reader of a file that may come from a stranger or from a damaged disk. None may panic; what
+//! they answer does not matter. Used by the targets of `cargo fuzz` and by the test that replays their corpus.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dss_data::Encoder;
+
+/// Everything there is, by the name of its folder in `corpus`.
+pub const ALL: [(&str, fn(&[u8])); 7] = [
+    ("checkpoint", checkpoint),
+    ("state", state),
+    ("metrics", metrics),
+    ("table", table),
+    ("sound", sound),
+    ("array", array),
+    ("pictures", pictures),
+];
+
+/// A file of these bytes.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(extension: &str, bytes: &[u8]) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("dss-fuzz-{}-{number}.{extension}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn read_as(encoder: &str, path: &Path) {
+    let encoder: Encoder = serde_json::from_str(encoder).unwrap();
+    let _ = encoder.read(path);
+}
+
+/// A model file: its description, its tensors, and how files become its input.
+pub fn checkpoint(bytes: &[u8]) {
+    let file = Temporary::new("safetensors", bytes);
+    if let Ok((_, meta)) = dss_nn::checkpoint::load(&file.0, &burn::tensor::Device::flex()) {
+        let _ = dss_train::predict::encoder(&meta);
+    }
+}
+
+/// `last/state.json`.
+pub fn state(bytes: &[u8]) {
+    let file = Temporary::new("json", bytes);
+    if let Ok(state) = dss_train::run_dir::State::load(&file.0) {
+        let _ = (state.epoch(), state.best.map(|best| best.reached()));
+    }
+}
+
+/// `metrics.jsonl`.
+pub fn metrics(bytes: &[u8]) {
+    let _ = dss_train::run_dir::read_metrics(&Temporary::new("jsonl", bytes).0);
+}
+
+/// Tables of numbers and of tokens, plain and gzipped.
+pub fn table(bytes: &[u8]) {
+    for extension in ["csv", "tsv"] {
+        let file = Temporary::new(extension, bytes);
+        read_as(r#"{"kind":"value-steps","channels":2,"len":50}"#, &file.0);
+        read_as(r#"{"kind":"token-rows","vocab":10,"len":50}"#, &file.0);
+    }
+}
+
+/// WAV and FLAC.
+pub fn sound(bytes: &[u8]) {
+    let encoder = r#"{"kind":"speech","form":"wave","rate":16000,"mean":[0.1],"divisor":[0.5]}"#;
+    for extension in ["wav", "flac"] {
+        read_as(encoder, &Temporary::new(extension, bytes).0);
+    }
+}
+
+/// NPY.
+pub fn array(bytes: &[u8]) {
+    let encoder = r#"{"kind":"files","form":{"numbers":{"channels":1,"scaling":null,"rows":true,
+        "stacked":false}},"columns":[],"len":30,"cut":false}"#;
+    read_as(encoder, &Temporary::new("npy", bytes).0);
+}
+
+/// PNG and IDX.
+pub fn pictures(bytes: &[u8]) {
+    let encoder = r#"{"kind":"grey","mean":122.6,"sd":61.0}"#;
+    for extension in ["png", "idx3-ubyte", "bin"] {
+        read_as(encoder, &Temporary::new(extension, bytes).0);
+    }
+}
