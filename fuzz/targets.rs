@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use dss_data::Encoder;
+use dss_data::{Encoder, ReadFile};
 
 /// Everything there is, by the name of its folder in `corpus`.
 pub const ALL: [(&str, fn(&[u8])); 7] = [

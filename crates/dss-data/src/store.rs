@@ -10,7 +10,6 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use dss_format::atomic_write::AtomicFile;
@@ -265,20 +264,6 @@ impl Store {
     pub(crate) fn info<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.info)
             .map_err(|e| Error::content(&self.path, format!("{e}; delete this cache file")))
-    }
-
-    /// Whether all labels and bytes are as they were written.
-    pub(crate) fn is_intact(&self) -> bool {
-        let mut content = Sha256::new();
-        for i in 0..self.count {
-            add_example(&mut content, self.label(i), self.bytes(i));
-        }
-        content.finalize().as_slice() == self.content
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// SHA-256 of all labels and bytes.

@@ -1,5 +1,7 @@
 //! The kept corpus of the fuzz targets, and changes of it: nothing that is read may panic.
 
+extern crate burn_core as burn;
+
 #[path = "../../../fuzz/targets.rs"]
 mod targets;
 

@@ -209,18 +209,10 @@ impl ListopsConfig {
         });
         match (store, made) {
             (Ok(_), Some(rows)) => Ok(rows),
-            (Ok(store), None) if !store.is_intact() => {
-                let path = store.path().display();
-                notes.push(
-                    format!("{path} is damaged; generated the data again: delete the file").into(),
-                );
+            (Ok(store), None) => stored_rows(&store).or_else(|error| {
+                notes.push(format!("the data are generated again: {error}").into());
                 self.generate(progress)
-            }
-            (Ok(store), None) => {
-                let mut rows = Expressions::default();
-                (0..store.len()).for_each(|i| rows.push(store.bytes(i), store.label(i) as u8));
-                Ok(rows)
-            }
+            }),
             // What cannot be kept can still be used.
             (Err(error @ Error::Io { .. }), made) => {
                 notes.push(format!("the generated data are used but not kept: {error}").into());
@@ -275,3 +267,12 @@ impl ListopsConfig {
         Ok((all, counts, hash))
     }
 }
+/// The expressions of a store.
+fn stored_rows(store: &Store) -> Result<Expressions> {
+    let mut rows = Expressions::default();
+    for i in 0..store.len() {
+        rows.push(&store.bytes(i)?, store.label(i) as u8);
+    }
+    Ok(rows)
+}
+

@@ -19,4 +19,5 @@ mod retrieval;
 #[cfg(feature = "download")]
 mod server;
 mod speech;
+mod streams;
 mod text;

@@ -3,6 +3,8 @@
 
 mod accuracy;
 mod allocations;
+mod attention;
+mod attention_allocations;
 mod block;
 mod common;
 mod counting;

@@ -5,10 +5,14 @@ extern crate burn_core as burn;
 
 mod accumulation;
 mod bad_runs;
+mod claims;
 mod common;
+#[cfg(target_os = "linux")]
+mod faults;
 mod golden_adamw;
 mod language;
 mod learns;
 mod optimiser;
 mod resume;
+mod rotten_runs;
 mod threads;
