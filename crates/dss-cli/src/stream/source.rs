@@ -120,16 +120,19 @@ impl Source {
             (Kind::Table(..), Format::Auto) => npy::MAGIC.len(),
             _ => 0,
         };
-        while first.len() < wanted {
+        // Text is told from an array by its first byte: live numbers are not kept waiting.
+        let undecided = |first: &[u8]| match &self.kind {
+            Kind::Table(..) => npy::MAGIC.starts_with(first),
+            _ => true,
+        };
+        while first.len() < wanted && undecided(&first) {
             match arrivals.next()? {
                 Event::Bytes(more) => first.extend(more),
-                Event::End => {
-                    self.ended = first.is_empty();
-                    break;
-                }
+                Event::End => break,
                 Event::Interrupted => return Ok(false),
             }
         }
+        self.ended = wanted > 0 && first.is_empty();
         match &mut self.kind {
             _ if first.is_empty() => {}
             Kind::Sound(..) if format == Format::Wav && !first.starts_with(b"RIFF") => {
