@@ -374,7 +374,7 @@ mod tests {
             let mut reader = RowReader::new(None);
             let mut input = start.as_bytes();
             while reader.next(&mut input).unwrap().is_some() {}
-            let error = (0..2 * ROW_LIMIT >> 20).find_map(|_| reader.next(&mut &zeros[..]).err());
+            let error = (0..(2 * ROW_LIMIT) >> 20).find_map(|_| reader.next(&mut &zeros[..]).err());
             assert_eq!(error.unwrap(), "the row is longer than 64 MiB");
         }
     }

@@ -198,7 +198,7 @@ pub(crate) mod tests {
     fn what_is_written_is_read() {
         let data = [1.0, 2.0, 3.0, 4.0, 5.0, -6.5];
         let bytes = to_bytes(&[2, 3], &data);
-        assert_eq!(bytes.len() % 64, 6 * 8 % 64);
+        assert_eq!(bytes.len() % 64, 6 * 8);
         let npy = from_bytes(&bytes).unwrap();
         assert_eq!((npy.shape, npy.data), (vec![2, 3], data.map(|x| x as f32).to_vec()));
         assert_eq!(from_bytes(&to_bytes(&[], &[7.0])).unwrap().shape, [0usize; 0]);

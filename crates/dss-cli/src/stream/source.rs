@@ -6,7 +6,6 @@ use dss_data::audio::{Coding, SoundReader, mono};
 use dss_data::delimited::{RowReader, Separator};
 use dss_data::files::unlabelled;
 use dss_data::npy;
-use dss_format::encoder::TableShape;
 use dss_format::feed::{Fault, Feed, NumberFeed, SoundFeed, TokenFeed};
 use dss_infer::Input;
 
@@ -34,9 +33,9 @@ pub struct Source {
 
 enum Kind {
     Sound(SoundFeed, SoundReader),
-    Table(NumberFeed, RowReader),
+    Table(NumberFeed, Box<RowReader>),
     /// The bytes of an `.npy` file so far.
-    Array(NumberFeed, TableShape, Vec<u8>),
+    Array(NumberFeed, Vec<u8>),
     RawNumbers(NumberFeed, SoundReader),
     Tokens(TokenFeed),
 }
@@ -91,12 +90,9 @@ impl Source {
             (Feed::Numbers(feed), Format::F32le) => {
                 Kind::RawNumbers(feed, SoundReader::raw(Coding::F32, 1))
             }
-            (Feed::Numbers(feed), Format::Npy) => {
-                let shape = feed.shape().clone();
-                Kind::Array(feed, shape, Vec::new())
-            }
+            (Feed::Numbers(feed), Format::Npy) => Kind::Array(feed, Vec::new()),
             (Feed::Numbers(feed), Format::Auto | Format::Text) => {
-                Kind::Table(feed, RowReader::new(Separator::of_name(&args.input)))
+                Kind::Table(feed, Box::new(RowReader::new(Separator::of_name(&args.input))))
             }
             (Feed::Numbers(_), _) => return Err(refused("numbers")),
             (Feed::Tokens(feed), Format::Auto | Format::Text) => Kind::Tokens(feed),
@@ -124,16 +120,19 @@ impl Source {
             (Kind::Table(..), Format::Auto) => npy::MAGIC.len(),
             _ => 0,
         };
-        while first.len() < wanted {
+        // Text is told from an array by its first byte: live numbers are not kept waiting.
+        let undecided = |first: &[u8]| match &self.kind {
+            Kind::Table(..) => npy::MAGIC.starts_with(first),
+            _ => true,
+        };
+        while first.len() < wanted && undecided(&first) {
             match arrivals.next()? {
                 Event::Bytes(more) => first.extend(more),
-                Event::End => {
-                    self.ended = first.is_empty();
-                    break;
-                }
+                Event::End => break,
                 Event::Interrupted => return Ok(false),
             }
         }
+        self.ended = wanted > 0 && first.is_empty();
         match &mut self.kind {
             _ if first.is_empty() => {}
             Kind::Sound(..) if format == Format::Wav && !first.starts_with(b"RIFF") => {
@@ -157,8 +156,7 @@ impl Source {
                 );
             }
             Kind::Table(feed, _) if wanted > 0 && first.starts_with(npy::MAGIC) => {
-                let shape = feed.shape().clone();
-                self.kind = Kind::Array(feed.clone(), shape, Vec::new());
+                self.kind = Kind::Array(feed.clone(), Vec::new());
             }
             _ => {}
         }
@@ -220,10 +218,10 @@ impl Source {
                 pushed
             }
             Kind::Table(feed, reader) => table(feed, reader, bytes, values),
-            Kind::Array(_, _, all) if all.len() + bytes.len() > ARRAY_BYTES => {
+            Kind::Array(_, all) if all.len() + bytes.len() > ARRAY_BYTES => {
                 Err("an array of over 1 GiB; give its numbers as rows of text".into())
             }
-            Kind::Array(_, _, all) => {
+            Kind::Array(_, all) => {
                 all.extend_from_slice(bytes);
                 Ok(())
             }
@@ -252,7 +250,7 @@ impl Source {
                     Err(what) => break Err(what),
                 }
             },
-            Kind::Array(feed, shape, all) => array(feed, shape, all, values),
+            Kind::Array(feed, all) => array(feed, all, values),
             Kind::Tokens(feed) => feed.finish(tokens).map_err(text),
         };
         match (finished, &self.kind) {
@@ -270,7 +268,7 @@ impl Source {
         match &self.kind {
             Kind::Tokens(_) => Positions { input: Input::Tokens(&self.tokens), channels: 1 },
             Kind::Sound(..) => Positions { input: Input::Values(&self.values), channels: 1 },
-            Kind::Table(feed, _) | Kind::Array(feed, ..) | Kind::RawNumbers(feed, _) => {
+            Kind::Table(feed, _) | Kind::Array(feed, _) | Kind::RawNumbers(feed, _) => {
                 Positions { input: Input::Values(&self.values), channels: feed.channels() }
             }
         }
@@ -326,13 +324,8 @@ fn take_row(
 }
 
 /// The one sequence of an array.
-fn array(
-    feed: &mut NumberFeed,
-    shape: &TableShape,
-    bytes: &[u8],
-    values: &mut Vec<f32>,
-) -> Result<(), String> {
-    let sequences = unlabelled(npy::from_bytes(bytes)?, shape)?;
+fn array(feed: &mut NumberFeed, bytes: &[u8], values: &mut Vec<f32>) -> Result<(), String> {
+    let sequences = unlabelled(npy::from_bytes(bytes)?, feed.shape())?;
     match &sequences[..] {
         [one] => {
             values.extend(one.iter().map(|&x| feed.scaled(x)));

@@ -202,7 +202,8 @@ fn what_is_wrong_is_said() {
 #[test]
 fn a_broken_pipe_ends_quietly() {
     let folder = Folder::new();
-    let args = ["stream", text(&model()), "-", "--raw", "--every", "1"];
+    let model = model();
+    let args = ["stream", text(&model), "-", "--raw", "--every", "1"];
     let mut command = folder.command(&args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -85,7 +85,7 @@ fn relative_windows_start_from_their_last_value() {
 
     // And back: a perfect answer gives the column's own values.
     let Encoder::Forecast(encoder) = &task.encoder else { panic!() };
-    let window = forecast::window(&encoder, &path).unwrap();
+    let window = forecast::window(encoder, &path).unwrap();
     let step = 2.0 / encoder.deviation;
     let outputs: Vec<f64> =
         (0..9).map(|t| if t < 6 { 9.9 } else { step * (t - 5) as f64 }).collect();
@@ -147,16 +147,16 @@ fn a_new_table_has_the_same_column() {
     let json = serde_json::to_string(&task.encoder).unwrap();
     assert_eq!(serde_json::from_str::<Encoder>(&json).unwrap(), task.encoder);
     fs::write(&new, "a,z\n7,7\n0,1\n1,1\n2,1\n3,1\n4,1\n0,1\n").unwrap();
-    let Input::Values(x) = forecast::window(&encoder, &new).unwrap().input else { panic!() };
+    let Input::Values(x) = forecast::window(encoder, &new).unwrap().input else { panic!() };
     let back = |x: f32| f64::from(x) * encoder.deviation + encoder.mean;
     for (&x, expected) in x.iter().zip([0.0, 1.0, 2.0, 3.0, 4.0, 0.0]) {
         assert!((back(x) - expected).abs() < 1e-5);
     }
     fs::write(&new, "z,y\n1,1\n").unwrap();
-    let error = forecast::window(&encoder, &new).err().unwrap().to_string();
+    let error = forecast::window(encoder, &new).err().unwrap().to_string();
     assert!(error.contains("no column \"a\""), "{error}");
     fs::write(&new, "a,z\n1,1\n").unwrap();
-    let error = forecast::window(&encoder, &new).err().unwrap().to_string();
+    let error = forecast::window(encoder, &new).err().unwrap().to_string();
     assert!(error.contains("1 rows") && error.contains("last 6"), "{error}");
 }
 
