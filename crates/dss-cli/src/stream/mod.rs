@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use dss_data::Encoder;
 use dss_data::feed::Feed;
-use dss_infer::{Input, Meta, Model, State};
+use dss_infer::{CheckpointMeta, Input, Model, State};
 
 use crate::args::StreamArgs;
 use crate::export::named;
@@ -23,7 +23,7 @@ use arrivals::{Arrivals, Event};
 use source::{Positions, Source};
 
 /// How the input of a model is read as it arrives.
-pub fn feed(meta: &Meta) -> Result<Feed, Failure> {
+pub fn feed(meta: &CheckpointMeta) -> Result<Feed, Failure> {
     let text = meta.extra.get(dss_train::predict::ENCODER).ok_or_else(|| {
         Failure::failed(eyre::eyre!("the model file does not say how its input is made of files"))
     })?;
