@@ -36,7 +36,7 @@ pub fn run(args: BenchStepArgs) -> Result<ExitCode, Failure> {
         len: LEN,
     };
     memory::check_forward(&config, &io, 1)?;
-    let burn = config.init(&io, 1, &device::named("cpu")?)?;
+    let burn = dss_nn::Model::new(&config, &io, 1, &device::named("cpu")?)?;
     let name = format!("dss-bench-step-{}.safetensors", process::id());
     let path = args.keep.clone().unwrap_or_else(|| std::env::temp_dir().join(name));
     checkpoint::save(&path, &burn, &burn.meta())?;

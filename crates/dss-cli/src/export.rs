@@ -14,7 +14,7 @@ use crate::{device, output, runs};
 pub fn export(args: ExportArgs) -> Result<ExitCode, Failure> {
     let from = runs::model_file(&args.model)?;
     let file = read(&from)?;
-    let precision = if args.f16 { Precision::F16 } else { Precision::F32 };
+    let precision = if args.f16 { Precision::F16 } else { Precision::Full };
     let bytes = file.to_bytes(precision).map_err(|e| named(&from, e))?;
     Model::from_bytes(&bytes).map_err(|e| named(&from, e))?;
     write(&from, &args.to, &bytes)?;
@@ -29,7 +29,7 @@ pub fn export(args: ExportArgs) -> Result<ExitCode, Failure> {
 
 pub fn import(args: ImportArgs) -> Result<ExitCode, Failure> {
     let file = read(&args.file)?;
-    let bytes = file.to_bytes(Precision::F32).map_err(|e| named(&args.file, e))?;
+    let bytes = file.to_bytes(Precision::Full).map_err(|e| named(&args.file, e))?;
     Model::from_bytes(&bytes).map_err(|e| named(&args.file, e))?;
     write(&args.file, &args.to, &bytes)?;
     // As training will.
@@ -43,9 +43,9 @@ fn read(path: &Path) -> Result<ModelFile, Failure> {
 }
 
 /// The error with the name of the file, where it does not have it.
-pub fn named(path: &Path, error: dss_infer::Error) -> Failure {
-    match error {
-        dss_infer::Error::Io { .. } => error.into(),
+pub fn named(path: &Path, error: impl Into<dss_infer::Error>) -> Failure {
+    match error.into() {
+        error @ dss_infer::Error::Io { .. } => error.into(),
         error => Failure::failed(eyre::eyre!("{}: {error}", path.display())),
     }
 }

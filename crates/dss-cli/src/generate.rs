@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dss_format::feed::{Feed, TokenFeed};
 use dss_infer::generate::Sampling;
-use dss_infer::{Meta, Model};
+use dss_infer::{CheckpointMeta, Model};
 
 use crate::args::GenerateArgs;
 use crate::export::named;
@@ -39,7 +39,7 @@ pub fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
 }
 
 /// How text becomes the model's tokens.
-fn tokens(meta: &Meta) -> Result<TokenFeed, Failure> {
+fn tokens(meta: &CheckpointMeta) -> Result<TokenFeed, Failure> {
     match stream::feed(meta)? {
         Feed::Tokens(feed) => Ok(feed),
         _ => Err(Failure::usage("this model reads numbers, not text")

@@ -23,7 +23,7 @@ pub enum Error {
     /// An input or a buffer does not fit the model. Nothing was changed.
     #[error("{0}")]
     Input(String),
-    /// The stream, or the sequence, is longer than the model's kernels. Nothing was changed.
+    /// The stream, or the sequence, is longer than the model can take. Nothing was changed.
     #[error(
         "the model ends after {length} positions: {why}. Reset the state to begin a new sequence, or take a model \
          without this limit"
@@ -51,11 +51,20 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub(crate) fn file(what: impl Into<String>) -> Self {
-        Self::File(what.into())
-    }
-
     pub(crate) fn input(what: impl Into<String>) -> Self {
         Self::Input(what.into())
+    }
+
+    pub(crate) fn cannot_stream(why: impl ToString) -> Self {
+        Self::CannotStream(why.to_string())
+    }
+}
+
+impl From<dss_format::Error> for Error {
+    fn from(error: dss_format::Error) -> Self {
+        match error {
+            dss_format::Error::Io { path, source } => Self::Io { path, source },
+            error => Self::File(error.to_string()),
+        }
     }
 }

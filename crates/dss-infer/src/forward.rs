@@ -1,25 +1,26 @@
-//! Whole sequences, by convolution.
+//! Whole sequences.
 
-use dss_kernels::Conv;
+use dss_format::{OutputKind, Pool};
 use dss_kernels::block::{Pool as KernelPool, pool_forward};
-use dss_kernels::frozen::{Scratch, gelu};
+use dss_kernels::frozen::Scratch;
 
-use crate::config::{OutputKind, Pool};
 use crate::error::{Error, Result};
-use crate::model::{Head, Input, Model};
+use crate::linear::RowBuffers;
+use crate::mixer::Workspace;
+use crate::model::{Input, Model};
 
-/// Kernels and buffers for sequences of one length, to be used again and again.
+/// What does not depend on the input and buffers, for sequences of one length, to be used again and again.
 pub struct Plan<'a> {
     model: &'a Model,
     l: usize,
-    /// `[C, H, taps]` per layer.
-    kernels: Vec<Vec<f32>>,
-    conv: Conv<f32>,
-    /// `[L, H]` each.
+    /// Of the mixer of each layer.
+    prepared: Vec<Vec<f32>>,
+    workspace: Workspace,
+    /// `[L, H]` each; one row more with cls pooling.
     x: Vec<f32>,
     u: Vec<f32>,
     v: Vec<f32>,
-    scratch: Scratch<f32>,
+    buffers: RowBuffers,
 }
 
 impl Model {
@@ -34,9 +35,9 @@ impl Model {
 
     /// What a model of pairs says about two sequences: `[O]`.
     pub fn forward_pair(&self, first: Input<'_>, second: Input<'_>) -> Result<Vec<f32>> {
-        let Head::Pair { hidden, out } = &self.head else {
+        if !matches!(self.meta().io.output, OutputKind::Pair { .. }) {
             return Err(Error::input("this model takes single sequences, not pairs"));
-        };
+        }
         let h = self.config().h;
         let mut features = vec![0.0; 4 * h];
         for (i, input) in [first, second].into_iter().enumerate() {
@@ -48,11 +49,9 @@ impl Model {
             let (a, b) = (features[i], features[h + i]);
             (features[2 * h + i], features[3 * h + i]) = (a - b, a * b);
         }
-        let mut scratch = Scratch::new(1);
-        let (mut inner, mut logits) = (vec![0.0; h], vec![0.0; out.outputs()]);
-        hidden.forward(&features, &mut inner, &mut scratch)?;
-        gelu(&mut inner);
-        out.forward(&inner, &mut logits, &mut scratch)?;
+        let mut logits = vec![0.0; self.outputs()];
+        let mut buffers = RowBuffers::new(Scratch::new(1));
+        self.numbers.head.forward(&features, &mut logits, &mut buffers)?;
         finite(&logits)?;
         Ok(logits)
     }
@@ -60,36 +59,39 @@ impl Model {
     /// Kernels and buffers for sequences of length l.
     ///
     /// # Errors
-    /// [`Error::PastEnd`] if the kernels of the model end before l.
+    /// [`Error::PastEnd`] if the model takes shorter ones only.
     pub fn plan(&self, l: usize) -> Result<Plan<'_>> {
         self.check_len(l)?;
-        let (h, taps) = (self.config().h, self.config().taps(l));
-        let conv = Conv::new(1, l, h)?;
-        let kernels = self.layers.iter().map(|layer| layer.mixer.kernel(self.sizes(), taps));
-        let kernels = kernels.collect::<Result<_>>()?;
-        let zeros = || vec![0.0; l * h];
+        let (h, rows) = (self.config().h, self.config().positions_for(l));
+        let layers = &self.numbers.layers;
+        let prepared = layers.iter().map(|layer| layer.mixer.prepare(rows));
+        let prepared = prepared.collect::<Result<_>>()?;
+        let workspace = layers[0].mixer.workspace(rows)?;
+        let zeros = || vec![0.0; rows * h];
         let (x, u, v) = (zeros(), zeros(), zeros());
-        Ok(Plan { model: self, l, kernels, conv, x, u, v, scratch: Scratch::parallel(l) })
+        let buffers = RowBuffers::new(Scratch::parallel(rows));
+        Ok(Plan { model: self, l, prepared, workspace, x, u, v, buffers })
     }
 }
 
 impl Plan<'_> {
     /// As [`Model::forward`], of a sequence of the plan's length.
     pub fn forward(&mut self, input: Input<'_>) -> Result<Vec<f32>> {
-        let model = self.model;
-        let Head::Linear(head) = &model.head else {
+        let (model, head) = (self.model, &self.model.numbers.head);
+        let output = model.meta().io.output;
+        if matches!(output, OutputKind::Pair { .. }) {
             return Err(Error::input("this model takes pairs of sequences"));
-        };
+        }
         self.hidden(input)?;
         let mut logits;
-        if let OutputKind::Position { outputs } = model.meta().io.output {
+        if let OutputKind::Position { outputs } = output {
             logits = vec![0.0; self.l * outputs];
-            head.forward(&self.x, &mut logits, &mut self.scratch)?;
+            head.forward(&self.x, &mut logits, &mut self.buffers)?;
         } else {
             let mut pooled = vec![0.0; model.config().h];
             self.pool(&mut pooled);
-            logits = vec![0.0; head.outputs()];
-            head.forward(&pooled, &mut logits, &mut self.scratch)?;
+            logits = vec![0.0; model.outputs()];
+            head.forward(&pooled, &mut logits, &mut self.buffers)?;
         }
         finite(&logits)?;
         Ok(logits)
@@ -97,35 +99,39 @@ impl Plan<'_> {
 
     /// x becomes the activations before the head.
     fn hidden(&mut self, input: Input<'_>) -> Result<()> {
-        let Self { model, l, kernels, conv, x, u, v, scratch } = self;
+        let Self { model, l, prepared, workspace, x, u, v, buffers } = self;
         let positions = model.check_input(input)?;
         if positions != *l {
             let what = format!("the plan is for {l} positions, but the input has {positions}");
             return Err(Error::input(what));
         }
-        model.encode(input, x, scratch)?;
-        for (layer, k) in model.layers.iter().zip(kernels) {
-            layer.rows.before(x, u, scratch);
-            if model.config().bidirectional {
-                conv.set_kernel_bidirectional(k)?;
-            } else {
-                conv.set_kernel(k)?;
-            }
-            conv.forward(u, v)?;
-            layer.rows.after(x, u, v, scratch);
+        let (numbers, h) = (&model.numbers, model.config().h);
+        let (first, rest) = x.split_at_mut(model.config().positions_for(0) * h);
+        if let Some(cls) = &numbers.cls {
+            first.copy_from_slice(cls);
         }
-        model.norm.forward(x, model.config().h, u, scratch);
+        model.encode(input, rest, &mut buffers.scratch)?;
+        x.chunks_exact_mut(h).enumerate().for_each(|(t, x)| numbers.positions.add(t, x));
+        for (layer, prepared) in numbers.layers.iter().zip(prepared) {
+            layer.before(x, u, &mut buffers.scratch);
+            layer.mixer.mix(prepared, workspace, u, v)?;
+            layer.after(x, u, v, buffers)?;
+        }
+        numbers.norm.forward(x, h, u, &mut buffers.scratch);
         std::mem::swap(x, u);
         Ok(())
     }
 
     /// One vector of all activations.
     fn pool(&self, pooled: &mut [f32]) {
-        let pool = match self.model.config().pool {
-            Pool::Mean => KernelPool::Mean,
-            Pool::Last => KernelPool::Last,
+        let (pool, length) = match self.model.config().pool {
+            Pool::Mean => (KernelPool::Mean, self.l),
+            Pool::Last => (KernelPool::Last, self.l),
+            // The first position.
+            Pool::Cls => (KernelPool::Last, 1),
         };
-        pool_forward(pool, &self.x, self.l, self.model.config().h, &[self.l], pooled);
+        let h = self.model.config().h;
+        pool_forward(pool, &self.x, self.x.len() / h, h, &[length], pooled);
     }
 }
 

@@ -3,10 +3,10 @@
 //! The same seed gives the same tokens wherever the model says the same: random numbers come from ChaCha8, and
 //! probabilities are made in f64 in a fixed order with an exponential of our own library, in a browser as anywhere else.
 
+use dss_format::{InputKind, OutputKind};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::config::{InputKind, OutputKind};
 use crate::error::{Error, Result};
 use crate::model::{Input, Model};
 use crate::state::State;

@@ -1,62 +1,78 @@
-//! One block: its mixer, and the rows around it.
+//! One block: a mixer and the passes over rows around it, and where the model has one a feed-forward part.
 
-use dss_kernels::frozen::{Norm, Rows, RowsParams};
+use dss_kernels::frozen::{Norm, Rows, Scratch};
 
 use crate::error::Result;
-use crate::mixer::Mixer;
-
-/// ε of the norms.
-pub(crate) const NORM_EPS: f64 = 1e-5;
+use crate::linear::{RowBuffers, TwoLayers};
+use crate::mixer::SequenceMixer;
 
 pub(crate) struct Layer {
-    pub mixer: Mixer,
-    pub rows: Rows<f32>,
+    pub mixer: Box<dyn SequenceMixer>,
+    pub around: Around,
+    pub ff: Option<(Residual, TwoLayers)>,
 }
 
-/// What surrounds a mixer, as it stands in the file.
-pub(crate) struct Surround {
-    /// `[H]`
-    pub d: Vec<f32>,
-    /// `[O, H]` and `[O]`, O = H or 2H.
-    pub weight: Vec<f32>,
-    pub bias: Vec<f32>,
+/// What surrounds a mixer v = Mix(u): u = before(x), then x = after(x, u, v).
+pub(crate) enum Around {
+    /// Norm and residual.
+    #[allow(dead_code, reason = "that of mixers without a fused form")]
+    Residual(Residual),
+    /// Norm and residual in one pass with what follows the mixer.
+    Fused(Rows<f32>),
+}
+
+/// x + f(norm(x)) or norm(x + f(x)).
+pub(crate) struct Residual {
     pub norm: Norm<f32>,
     pub prenorm: bool,
-    pub glu: bool,
+    pub h: usize,
 }
 
-impl Surround {
-    /// The rows, with a BatchNorm behind the block folded into it: scale·(x + W·g + b) + shift is
-    /// scale·x + (scale·W)·g + (scale·b + shift), and in a gated unit scale·a·σ(b) = (scale·a)·σ(b).
-    pub(crate) fn rows(self) -> Result<Rows<f32>> {
-        let Self { d, mut weight, mut bias, norm, prenorm, glu } = self;
-        let h = d.len();
-        let (mut skip, mut offset) = (vec![1.0; h], vec![0.0; h]);
-        let (before, after) = match (prenorm, norm) {
-            (true, norm) => (norm, Norm::Identity),
-            (false, Norm::Affine { scale, shift }) => {
-                for (i, &scale) in scale.iter().enumerate() {
-                    weight[i * h..][..h].iter_mut().for_each(|w| *w *= scale);
-                    bias[i] *= scale;
-                }
-                (skip, offset) = (scale, shift);
-                (Norm::Identity, Norm::Identity)
-            }
-            (false, norm) => (Norm::Identity, norm),
-        };
-        if !glu {
-            offset.iter_mut().zip(&bias).for_each(|(offset, bias)| *offset += bias);
-            bias.clear();
+impl Layer {
+    /// The mixer's input u `[R, H]`.
+    pub(crate) fn before(&self, x: &[f32], u: &mut [f32], scratch: &mut Scratch<f32>) {
+        match &self.around {
+            Around::Residual(residual) => residual.before(x, u, scratch),
+            Around::Fused(rows) => rows.before(x, u, scratch),
         }
-        let params = RowsParams {
-            d: &d,
-            out_weight: &weight,
-            gate_bias: &bias,
-            skip: &skip,
-            offset: &offset,
-            before,
-            after,
-        };
-        Ok(Rows::new(params)?)
+    }
+
+    /// x becomes the block's output, given u and the mixer's v; both are overwritten. All `[R, H]`.
+    pub(crate) fn after(
+        &self,
+        x: &mut [f32],
+        u: &mut [f32],
+        v: &mut [f32],
+        buffers: &mut RowBuffers,
+    ) -> Result<()> {
+        match &self.around {
+            Around::Residual(residual) => residual.after(x, v, &mut buffers.scratch),
+            Around::Fused(rows) => rows.after(x, u, v, &mut buffers.scratch),
+        }
+        if let Some((residual, ff)) = &self.ff {
+            residual.before(x, u, &mut buffers.scratch);
+            ff.forward(u, v, buffers)?;
+            residual.after(x, v, &mut buffers.scratch);
+        }
+        Ok(())
+    }
+}
+
+impl Residual {
+    fn before(&self, x: &[f32], u: &mut [f32], scratch: &mut Scratch<f32>) {
+        if self.prenorm {
+            self.norm.forward(x, self.h, u, scratch);
+        } else {
+            u.copy_from_slice(x);
+        }
+    }
+
+    fn after(&self, x: &mut [f32], v: &mut [f32], scratch: &mut Scratch<f32>) {
+        if self.prenorm {
+            x.iter_mut().zip(v).for_each(|(x, v)| *x += *v);
+        } else {
+            v.iter_mut().zip(&*x).for_each(|(v, x)| *v += x);
+            self.norm.forward(v, self.h, x, scratch);
+        }
     }
 }

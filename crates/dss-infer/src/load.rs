@@ -1,172 +1,116 @@
-//! From a file's tensors to a model. Names, shapes and numbers are checked; what is made is as large as what is there.
+//! From a file's arrays to a model.
 
-use dss_kernels::frozen::{Linear, Norm};
+use dss_format::{
+    Gelu, InputKind, MixerContext, ModelConfig, ModelFile, NormKind, OutputKind, Pool, Positions,
+};
+use dss_kernels::frozen::{Norm, gelu, gelu_tanh};
 
-use crate::config::{Delta, InputKind, Mixer as MixerKind, ModelConfig, NormKind, OutputKind};
+use crate::arrays::{AllArrays, Arrays};
 use crate::error::{Error, Result};
-use crate::file::{ModelFile, Tensor};
 use crate::hash::Hash;
-use crate::layer::{Layer, NORM_EPS, Surround};
-use crate::mixer::Mixer;
-use crate::model::{Encoder, Head, Model};
+use crate::layer::{Layer, Residual};
+use crate::linear::{TwoLayers, relu};
+use crate::mixer;
+use crate::model::{Encoder, Head, Model, Numbers};
+use crate::positions::PositionVectors;
 
 impl Model {
     /// The model of a file.
-    pub fn from_file(mut file: ModelFile) -> Result<Self> {
-        let meta = file.meta().clone();
+    ///
+    /// # Errors
+    /// If a number is beyond the range of f32.
+    pub fn from_file(file: ModelFile) -> Result<Self> {
+        let (meta, arrays) = file.into_parts();
+        let mut arrays = AllArrays::new(arrays)?;
+        let description = serde_json::to_string(&(&meta.model, &meta.io));
         let mut hash = Hash::new();
-        hash.bytes(format!("{:?}{:?}", meta.model, meta.io).as_bytes());
-        for (name, tensor) in &file.tensors {
-            hash.bytes(name.as_bytes());
-            hash.floats(&tensor.values);
-        }
-        let mut take = Take { file: &mut file, config: &meta.model };
-        let h = meta.model.h;
+        hash.bytes(description.map_err(|e| Error::File(e.to_string()))?.as_bytes());
+        arrays.hash(&mut hash);
+        let mut arrays = arrays.root();
+        let config = &meta.model;
+        let context = MixerContext::new(config, meta.io.len);
         let encoder = match meta.io.input {
-            InputKind::Tokens { vocab } => {
-                Encoder::Tokens(take.tensor("encoder.weight", &[vocab, h])?)
-            }
-            InputKind::Values { channels } => {
-                Encoder::Values(take.linear("encoder", channels, h)?.map()?)
-            }
+            InputKind::Tokens { .. } => Encoder::Tokens(arrays.take("encoder.weight")),
+            InputKind::Values { .. } => Encoder::Values(arrays.linear("encoder").map()?),
         };
-        let mut layers = Vec::new();
-        for i in 0..meta.model.layers {
-            layers.push(take.layer(&format!("layers.{i}"))?);
-        }
-        let mut norm = match meta.model.prenorm {
-            true => take.norm("norm")?,
+        let layers = (0..config.layers)
+            .map(|i| layer(config, context, arrays.within(&format!("layers.{i}"))));
+        let layers = layers.collect::<Result<_>>()?;
+        let mut norm = match config.prenorm {
+            true => self::norm(config, arrays.within("norm")),
             false => Norm::Identity,
         };
-        let head = match meta.io.output {
-            OutputKind::Sequence { outputs } | OutputKind::Position { outputs } => {
-                let mut weights = take.linear("head", h, outputs)?;
-                if let Norm::Affine { scale, shift } = &norm {
-                    weights.fold(scale, shift);
-                    norm = Norm::Identity;
-                }
-                Head::Linear(weights.map()?)
-            }
-            OutputKind::Pair { outputs } => Head::Pair {
-                hidden: take.linear("head.hidden", 4 * h, h)?.map()?,
-                out: take.linear("head.out", h, outputs)?.map()?,
+        let head = head(config, meta.io.output, &mut norm, &mut arrays)?;
+        let numbers = Numbers {
+            encoder,
+            cls: (config.pool == Pool::Cls).then(|| arrays.take("cls")),
+            positions: match config.positions {
+                Positions::None => PositionVectors::None,
+                Positions::Fixed => PositionVectors::Fixed,
+                Positions::Learned => PositionVectors::Learned(arrays.take("positions")),
             },
+            layers,
+            norm,
+            head,
         };
-        if let Some(name) = file.tensors.keys().next() {
-            return Err(Error::file(format!("it has a tensor {name} that its description lacks")));
-        }
-        Ok(Self::new(meta, encoder, layers, norm, head, hash.0))
+        Ok(Self::new(meta, numbers, hash.0))
     }
 }
 
-/// Takes tensors out of a file.
-struct Take<'a> {
-    file: &'a mut ModelFile,
-    config: &'a ModelConfig,
+fn layer(config: &ModelConfig, context: MixerContext, mut arrays: Arrays<'_>) -> Result<Layer> {
+    let ModelConfig { h, prenorm, .. } = *config;
+    let residual = Residual { norm: norm(config, arrays.within("norm")), prenorm, h };
+    let (mixer, around) = mixer::load(&config.mixer, context, arrays.within("mixer"), residual)?;
+    let ff = if config.ff > 0 {
+        let activation = match config.gelu {
+            Gelu::Erf => gelu,
+            Gelu::Tanh => gelu_tanh,
+        };
+        let norm = norm(config, arrays.within("ff_norm"));
+        let (hidden, out) = (arrays.linear("ff.hidden"), arrays.linear("ff.out"));
+        Some((Residual { norm, prenorm, h }, TwoLayers::new(&hidden, activation, &out)?))
+    } else {
+        None
+    };
+    Ok(Layer { mixer, around, ff })
 }
 
-/// W `[out, in]` and b `[out]` of a linear map.
-struct Weights {
-    weight: Vec<f32>,
-    bias: Vec<f32>,
-}
-
-impl Weights {
-    /// This map of scale·x + shift as a map of x.
-    fn fold(&mut self, scale: &[f32], shift: &[f32]) {
-        for (row, bias) in self.weight.chunks_exact_mut(scale.len()).zip(&mut self.bias) {
-            let moved = row.iter().zip(shift).map(|(&w, &s)| f64::from(w) * f64::from(s));
-            *bias = (f64::from(*bias) + moved.sum::<f64>()) as f32;
-            row.iter_mut().zip(scale).for_each(|(w, scale)| *w *= scale);
-        }
-    }
-
-    fn map(self) -> Result<Linear<f32>> {
-        Ok(Linear::new(&self.weight, &self.bias)?)
-    }
-}
-
-impl Take<'_> {
-    fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        match self.file.tensors.remove(name) {
-            Some(Tensor { shape: found, values }) if found == shape => Ok(values),
-            Some(Tensor { shape: found, .. }) => {
-                Err(Error::file(format!("{name} must be {shape:?}, but is {found:?}")))
+fn norm(config: &ModelConfig, mut arrays: Arrays<'_>) -> Norm<f32> {
+    let eps = config.norm_eps;
+    let (gamma, beta) = (arrays.take("gamma"), arrays.take("beta"));
+    match config.norm {
+        NormKind::Layer => Norm::Layer { gamma, beta, eps },
+        NormKind::LayerScalar => Norm::LayerScalar { gamma: gamma[0], beta: beta[0] },
+        NormKind::Batch => {
+            let (mean, var) = (arrays.take("running_mean"), arrays.take("running_var"));
+            let (mut scale, mut shift) = (Vec::new(), Vec::new());
+            for (((&gamma, &beta), &mean), &var) in gamma.iter().zip(&beta).zip(&mean).zip(&var) {
+                let factor = f64::from(gamma) / (f64::from(var) + eps).sqrt();
+                scale.push(factor as f32);
+                shift.push((f64::from(beta) - factor * f64::from(mean)) as f32);
             }
-            None => Err(Error::file(format!("the tensor {name} {shape:?} is missing"))),
+            Norm::Affine { scale, shift }
         }
     }
+}
 
-    fn linear(&mut self, name: &str, inputs: usize, outputs: usize) -> Result<Weights> {
-        Ok(Weights {
-            weight: self.tensor(&format!("{name}.weight"), &[outputs, inputs])?,
-            bias: self.tensor(&format!("{name}.bias"), &[outputs])?,
-        })
+/// The head. A BatchNorm before it becomes part of its first map, unless that sees more than the activations.
+fn head(
+    config: &ModelConfig,
+    output: OutputKind,
+    norm: &mut Norm<f32>,
+    arrays: &mut Arrays<'_>,
+) -> Result<Head> {
+    let pairs = matches!(output, OutputKind::Pair { .. });
+    let one_map = !pairs && config.head_hidden == 0;
+    let mut first = arrays.linear(if one_map { "head" } else { "head.hidden" });
+    if let (false, Norm::Affine { scale, shift }) = (pairs, &*norm) {
+        first.fold(scale, shift);
+        *norm = Norm::Identity;
     }
-
-    fn norm(&mut self, name: &str) -> Result<Norm<f32>> {
-        let kind = self.config.norm;
-        let h = if kind == NormKind::LayerScalar { 1 } else { self.config.h };
-        let gamma = self.tensor(&format!("{name}.gamma"), &[h])?;
-        let beta = self.tensor(&format!("{name}.beta"), &[h])?;
-        Ok(match kind {
-            NormKind::Layer => Norm::Layer { gamma, beta, eps: NORM_EPS },
-            NormKind::LayerScalar => Norm::LayerScalar { gamma: gamma[0], beta: beta[0] },
-            NormKind::Batch => {
-                let mean = self.tensor(&format!("{name}.running_mean"), &[h])?;
-                let var = self.tensor(&format!("{name}.running_var"), &[h])?;
-                if let Some(x) = var.iter().find(|x| **x < 0.0) {
-                    return Err(Error::file(format!("{name}.running_var has the number {x}")));
-                }
-                let (mut scale, mut shift) = (Vec::new(), Vec::new());
-                for (((&gamma, &beta), &mean), &var) in gamma.iter().zip(&beta).zip(&mean).zip(&var)
-                {
-                    let factor = f64::from(gamma) / (f64::from(var) + NORM_EPS).sqrt();
-                    scale.push(factor as f32);
-                    shift.push((f64::from(beta) - factor * f64::from(mean)) as f32);
-                }
-                Norm::Affine { scale, shift }
-            }
-        })
+    if one_map {
+        return Ok(Head::Linear(first.map()?));
     }
-
-    fn layer(&mut self, name: &str) -> Result<Layer> {
-        let ModelConfig { h, glu, prenorm, .. } = *self.config;
-        let outputs = if glu { h.checked_mul(2) } else { Some(h) };
-        let outputs = outputs.ok_or_else(|| Error::file(format!("h is {h}")))?;
-        let mixer = self.mixer(&format!("{name}.mixer"))?;
-        let d = self.tensor(&format!("{name}.mixer.d"), &[h])?;
-        let Weights { weight, bias } = self.linear(&format!("{name}.mixer.out"), h, outputs)?;
-        let norm = self.norm(&format!("{name}.norm"))?;
-        Ok(Layer { mixer, rows: Surround { d, weight, bias, norm, prenorm, glu }.rows()? })
-    }
-
-    fn mixer(&mut self, name: &str) -> Result<Mixer> {
-        let ModelConfig { h, n, mixer, delta, .. } = *self.config;
-        let channels = self.config.channels();
-        let mut part = |part: &str, shape: &[usize]| self.tensor(&format!("{name}.{part}"), shape);
-        if mixer == MixerKind::Dss {
-            let lambda = part("lambda", &[n, 2])?;
-            return Ok(Mixer::Dss {
-                lambda_re: lambda.iter().step_by(2).copied().collect(),
-                lambda_im: lambda.iter().skip(1).step_by(2).copied().collect(),
-                delta_log: match delta {
-                    Delta::Tied => part("delta_log", &[h])?,
-                    Delta::Separate => part("delta_log", &[h, 2])?,
-                },
-                w: part("w", &[channels, h, n, 2])?,
-            });
-        }
-        let pairs = n / 2;
-        let (lambda_re, lambda_im) = (part("lambda_re", &[pairs])?, part("lambda_im", &[pairs])?);
-        let c = part("c", &[channels, h, pairs, 2])?;
-        let delta_log = part("delta_log", &[h])?;
-        Ok(match mixer {
-            MixerKind::S4 => {
-                let (p, b) = (part("p", &[pairs, 2])?, part("b", &[pairs, 2])?);
-                Mixer::S4 { lambda_re, lambda_im, p, b, c, delta_log }
-            }
-            _ => Mixer::S4d { lambda_re, lambda_im, c, delta_log },
-        })
-    }
+    let activation = if pairs { gelu } else { relu };
+    Ok(Head::Hidden(TwoLayers::new(&first, activation, &arrays.linear("head.out"))?))
 }

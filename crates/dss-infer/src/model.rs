@@ -1,28 +1,40 @@
 //! The model: its numbers, ready to run.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
+use dss_format::mixer::length_at_step;
+use dss_format::{
+    CheckpointMeta, InputKind, MixerContext, ModelConfig, ModelFile, OutputKind, Pool, Positions,
+};
 use dss_kernels::frozen::{Linear, Norm, Scratch};
 
-use crate::config::{InputKind, Meta, ModelConfig, OutputKind};
 use crate::error::{Error, Result};
-use crate::file::ModelFile;
 use crate::hash::Hash;
 use crate::layer::Layer;
-use crate::mixer::{Recurrent, Sizes};
+use crate::linear::{RowBuffers, TwoLayers};
+use crate::mixer::Limit;
+use crate::positions::PositionVectors;
 
 /// A trained model. Immutable; share it by reference or in an `Arc`.
 pub struct Model {
-    meta: Meta,
-    pub(crate) encoder: Encoder,
-    pub(crate) layers: Vec<Layer>,
-    pub(crate) norm: Norm<f32>,
-    pub(crate) head: Head,
+    meta: CheckpointMeta,
+    pub(crate) numbers: Numbers,
     /// Of all numbers and settings: a state belongs to the model with the same one.
     pub(crate) hash: u64,
-    /// Made when the first stream begins.
-    recurrent: OnceLock<dss_kernels::Result<Vec<Recurrent>>>,
+    /// The most positions that the blocks can see, of a whole sequence and of a stream.
+    max_len: Option<Limit>,
+    max_steps: Option<Limit>,
+}
+
+/// What a model computes with, from its input to its output.
+pub(crate) struct Numbers {
+    pub encoder: Encoder,
+    /// `[H]`: what is put in front of the sequence.
+    pub cls: Option<Vec<f32>>,
+    pub positions: PositionVectors,
+    pub layers: Vec<Layer>,
+    pub norm: Norm<f32>,
+    pub head: Head,
 }
 
 /// The first layer.
@@ -32,14 +44,25 @@ pub(crate) enum Encoder {
     Values(Linear<f32>),
 }
 
-/// The last layer.
+/// The last layer; of pairs, on [a, b, a − b, a·b] of two sequences.
 pub(crate) enum Head {
     Linear(Linear<f32>),
-    /// A GELU network on [a, b, a − b, a·b] of two sequences.
-    Pair {
-        hidden: Linear<f32>,
-        out: Linear<f32>,
-    },
+    Hidden(TwoLayers),
+}
+
+impl Head {
+    /// x `[R, in]` -> `[R, O]`.
+    pub(crate) fn forward(
+        &self,
+        x: &[f32],
+        out: &mut [f32],
+        buffers: &mut RowBuffers,
+    ) -> Result<()> {
+        match self {
+            Self::Linear(map) => Ok(map.forward(x, out, &mut buffers.scratch)?),
+            Self::Hidden(maps) => maps.forward(x, out, buffers),
+        }
+    }
 }
 
 /// Positions of one sequence, or one position of several streams.
@@ -58,15 +81,19 @@ impl std::fmt::Debug for Model {
 }
 
 impl Model {
-    pub(crate) fn new(
-        meta: Meta,
-        encoder: Encoder,
-        layers: Vec<Layer>,
-        norm: Norm<f32>,
-        head: Head,
-        hash: u64,
-    ) -> Self {
-        Self { meta, encoder, layers, norm, head, hash, recurrent: OnceLock::new() }
+    pub(crate) fn new(meta: CheckpointMeta, numbers: Numbers, hash: u64) -> Self {
+        let config = &meta.model;
+        let learned = || {
+            let length = config.positions_for(meta.io.len);
+            let why = "it has learned one vector for each position up to there";
+            (config.positions == Positions::Learned).then(|| Limit { length, why: why.into() })
+        };
+        let mixers = || numbers.layers.iter().map(|layer| &layer.mixer);
+        let max_len = mixers().filter_map(|mixer| mixer.max_len()).chain(learned());
+        let max_len = max_len.min_by_key(|limit| limit.length);
+        let max_steps = mixers().filter_map(|mixer| mixer.max_steps()).chain(learned());
+        let max_steps = max_steps.min_by_key(|limit| limit.length);
+        Self { meta, numbers, hash, max_len, max_steps }
     }
 
     /// Reads the model file at `path`: a checkpoint of `dss train`, or what `dss export` made of it.
@@ -84,7 +111,7 @@ impl Model {
     }
 
     /// What the file says: settings, labels, task.
-    pub fn meta(&self) -> &Meta {
+    pub fn meta(&self) -> &CheckpointMeta {
         &self.meta
     }
 
@@ -102,57 +129,48 @@ impl Model {
     /// step then covers r times the time, and lengths are divided by r.
     ///
     /// # Errors
-    /// If r is not from 0.001 to 1000.
+    /// If r is not from 0.001 to 1000, or the model cannot follow: its positions have vectors, or its mixer no step.
     pub fn at_rate(mut self, r: f64) -> Result<Self> {
-        if !(1e-3..=1e3).contains(&r) {
-            let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
-            return Err(Error::input(what));
-        }
-        let scaled = |len: usize| ((len as f64 / r).ceil() as usize).max(usize::from(len > 0));
-        let old = self.meta.clone();
-        self.meta.io.len = scaled(old.io.len);
-        self.meta.model.kernel_len = scaled(old.model.kernel_len);
-        let [old, new] = [&old, &self.meta].map(|m| Sizes { config: &m.model, len: m.io.len });
-        for layer in &mut self.layers {
-            layer.mixer.at_step(old, new, r)?;
+        self.meta.model = self.meta.model.at_step(r).map_err(|e| Error::input(e.to_string()))?;
+        self.meta.io.len = length_at_step(self.meta.io.len, r);
+        for layer in &mut self.numbers.layers {
+            layer.mixer.set_step(r)?;
         }
         let mut hash = Hash(self.hash);
         hash.bytes(&r.to_bits().to_le_bytes());
-        Ok(Self { hash: hash.0, recurrent: OnceLock::new(), ..self })
+        Ok(Self::new(self.meta, self.numbers, hash.0))
     }
 
     pub(crate) fn config(&self) -> &ModelConfig {
         &self.meta.model
     }
 
-    pub(crate) fn sizes(&self) -> Sizes<'_> {
-        Sizes { config: &self.meta.model, len: self.meta.io.len }
+    /// C·H: how many convolution kernels each layer has; 0 if its mixer has none.
+    pub fn kernels(&self) -> usize {
+        let context = MixerContext::new(self.config(), self.meta.io.len);
+        match self.config().mixer.settings().ssm() {
+            Some(_) => context.kernels() * context.h,
+            None => 0,
+        }
     }
 
     /// The kernels of one layer for sequences of length l: `[C, H, taps]`, where taps is l unless the model cuts them.
     ///
     /// # Errors
-    /// If there is no such layer, or its kernels end before l.
+    /// If there is no such layer, its kernels end before l, or its mixer has none.
     pub fn kernel(&self, layer: usize, l: usize) -> Result<Vec<f32>> {
-        let Some(found) = self.layers.get(layer) else {
-            let what = format!("there is no layer {layer}: the model has {}", self.layers.len());
+        let layers = &self.numbers.layers;
+        let Some(found) = layers.get(layer) else {
+            let what = format!("there is no layer {layer}: the model has {}", layers.len());
             return Err(Error::input(what));
         };
         self.check_len(l)?;
-        found.mixer.kernel(self.sizes(), self.config().taps(l))
+        found.mixer.kernel(l).unwrap_or_else(|| Err(Error::input("this model has no kernels")))
     }
 
-    /// The most positions of a stream; `None` if it may go on for ever.
+    /// The most positions of a stream; `None` if there is no end.
     pub fn max_len(&self) -> Option<usize> {
-        let cut = Some(self.config().kernel_len).filter(|&len| len > 0);
-        match self.growing_modes() {
-            0 => cut,
-            _ => Some(self.config().taps(self.meta.io.len)),
-        }
-    }
-
-    fn growing_modes(&self) -> usize {
-        self.layers.iter().map(|layer| layer.mixer.growing_modes(self.config())).sum()
+        self.max_steps.as_ref().map(|limit| limit.length)
     }
 
     /// Sequences of length l are possible.
@@ -160,49 +178,35 @@ impl Model {
         if l == 0 {
             return Err(Error::input("a sequence must have at least one position"));
         }
-        let length = self.config().taps(self.meta.io.len);
-        match self.growing_modes() {
-            growing if growing > 0 && self.config().taps(l) > length => {
-                Err(Error::PastEnd { length, why: why_growing(growing) })
+        self.check_end(&self.max_len, self.config().positions_for(l) as u64)
+    }
+
+    /// A stream at `position` may take `steps` more.
+    pub(crate) fn check_steps(&self, position: u64, steps: usize) -> Result<()> {
+        self.check_end(&self.max_steps, position.saturating_add(steps as u64))
+    }
+
+    fn check_end(&self, limit: &Option<Limit>, positions: u64) -> Result<()> {
+        match limit {
+            Some(Limit { length, why }) if positions > *length as u64 => {
+                let length = length - self.config().positions_for(0);
+                Err(Error::PastEnd { length, why: why.clone() })
             }
             _ => Ok(()),
         }
     }
 
-    /// A stream at `position` may take `steps` more.
-    pub(crate) fn check_steps(&self, position: u64, steps: usize) -> Result<()> {
-        let Some(length) = self.max_len() else { return Ok(()) };
-        if position + steps as u64 <= length as u64 {
-            return Ok(());
-        }
-        let why = match self.growing_modes() {
-            0 => "its kernels are cut there (kernel_len)".into(),
-            growing => why_growing(growing),
-        };
-        Err(Error::PastEnd { length, why })
-    }
-
-    /// The recurrences of all layers.
-    ///
-    /// # Errors
-    /// If the model takes whole sequences only.
-    pub(crate) fn recurrent(&self) -> Result<&[Recurrent]> {
-        let config = self.config();
-        let refused = |why: &str| Err(Error::CannotStream(why.into()));
-        if config.bidirectional {
-            return refused("it looks ahead (bidirectional)");
-        }
-        if config.kernel_len != 0 && config.kernel_len < self.meta.io.len {
-            return refused("its kernels are cut (kernel_len)");
-        }
+    /// The model can take one position after the other, as far as its two ends go.
+    pub(crate) fn check_stream(&self) -> Result<()> {
         if matches!(self.meta.io.output, OutputKind::Pair { .. }) {
-            return refused("it compares two sequences");
+            return Err(Error::cannot_stream("it compares two sequences"));
         }
-        let make = || self.layers.iter().map(|layer| layer.mixer.recurrent(self.sizes())).collect();
-        match self.recurrent.get_or_init(make) {
-            Ok(all) => Ok(all),
-            Err(error) => Err(Error::CannotStream(error.to_string())),
+        if self.config().pool == Pool::Cls {
+            let why =
+                "its first position, which it answers by, sees the whole sequence (pool = \"cls\")";
+            return Err(Error::cannot_stream(why));
         }
+        Ok(())
     }
 
     /// How many positions an input has, after a look at every number.
@@ -250,7 +254,7 @@ impl Model {
         scratch: &mut Scratch<f32>,
     ) -> Result<()> {
         let h = self.config().h;
-        match (&self.encoder, input) {
+        match (&self.numbers.encoder, input) {
             (Encoder::Tokens(table), Input::Tokens(tokens)) => {
                 for (x, &token) in x.chunks_exact_mut(h).zip(tokens) {
                     x.copy_from_slice(&table[token as usize * h..][..h]);
@@ -261,10 +265,4 @@ impl Model {
             _ => unreachable!("the input was checked"),
         }
     }
-}
-
-fn why_growing(growing: usize) -> String {
-    format!(
-        "{growing} of its modes have Re λ > 0, and their softmax kernel ends at the training length"
-    )
 }

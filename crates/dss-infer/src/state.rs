@@ -1,20 +1,19 @@
 //! What a stream remembers: a value.
 
-use dss_kernels::C64;
-
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::mixer::MixerState;
 use crate::model::Model;
 use crate::stream::Scratch;
 
-/// The state of one stream: everything that the past matters for. Its size does not depend on the length of the stream.
+/// The state of one stream: everything that the past matters for. With a state space, its size does not depend on the
+/// length of the stream.
 ///
 /// Cloning it forks the stream. [`Self::to_bytes`] and [`Self::from_bytes`] carry it elsewhere, to the same bits.
 #[derive(Debug, Clone)]
 pub struct State {
     pub(crate) position: u64,
-    pub(crate) layers: Vec<MixerState>,
+    pub(crate) layers: Vec<Box<dyn MixerState>>,
     /// `[H]`: the sum of the activations before the head, for the running mean.
     pub(crate) sum: Vec<f64>,
     /// Of the model.
@@ -35,7 +34,7 @@ impl PartialEq for State {
 /// What the bytes of a state begin with.
 const MAGIC: &[u8; 8] = b"dssstate";
 /// Their layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Model {
     /// The state before the first position.
@@ -43,14 +42,16 @@ impl Model {
     /// # Errors
     /// [`Error::CannotStream`] if the model takes whole sequences only.
     pub fn state(&self) -> Result<State> {
+        self.check_stream()?;
         let h = self.config().h;
+        let layers = self.numbers.layers.iter().map(|layer| layer.mixer.state());
         Ok(State {
             position: 0,
-            layers: self.recurrent()?.iter().map(|layer| layer.state()).collect(),
+            layers: layers.collect::<Result<_>>()?,
             sum: vec![0.0; h],
             hash: self.hash,
             broken: false,
-            scratch: Scratch::new(1, h, self.outputs()),
+            scratch: Scratch::new(1, h),
         })
     }
 }
@@ -66,7 +67,7 @@ impl State {
         self.position = 0;
         self.broken = false;
         self.sum.fill(0.0);
-        self.layers.iter_mut().for_each(MixerState::reset);
+        self.layers.iter_mut().for_each(|state| state.reset());
     }
 
     /// The state as bytes, with a mark of the model and a checksum.
@@ -80,14 +81,8 @@ impl State {
         bytes.extend(self.hash.to_le_bytes());
         bytes.extend(self.position.to_le_bytes());
         bytes.extend(self.sum.iter().flat_map(|x| x.to_le_bytes()));
-        for (layer, state) in model.recurrent()?.iter().zip(&self.layers) {
-            let (values, single) = layer.values(state);
-            let parts = values.iter().flat_map(|z| [z.re, z.im]);
-            if single {
-                bytes.extend(parts.flat_map(|x| (x as f32).to_le_bytes()));
-            } else {
-                bytes.extend(parts.flat_map(f64::to_le_bytes));
-            }
+        for (layer, state) in model.numbers.layers.iter().zip(&self.layers) {
+            layer.mixer.write_state(&**state, &mut bytes)?;
         }
         let mut sum = Hash::new();
         sum.bytes(&bytes);
@@ -102,7 +97,6 @@ impl State {
     pub fn from_bytes(model: &Model, bytes: &[u8]) -> Result<Self> {
         let wrong = |what: &str| Error::State(what.into());
         let mut state = model.state()?;
-        let layers = model.recurrent()?;
         let (content, checksum) = bytes.split_last_chunk().ok_or_else(|| wrong("too short"))?;
         let mut sum = Hash::new();
         sum.bytes(content);
@@ -113,7 +107,8 @@ impl State {
         match rest.take().map(u32::from_le_bytes) {
             Some(VERSION) => {}
             Some(version) => {
-                let what = format!("its version is {version}, and this program's is {VERSION}");
+                let what =
+                    format!("its version is {version}, but this program reads version {VERSION}");
                 return Err(Error::State(what));
             }
             None => return Err(wrong("too short")),
@@ -124,19 +119,17 @@ impl State {
         if rest.take() != Some(model.hash.to_le_bytes()) {
             return Err(wrong("it was saved by another one"));
         }
-        let short = || wrong("its size is wrong");
-        state.position = rest.take().map(u64::from_le_bytes).ok_or_else(short)?;
+        state.position = rest.u64()?;
         for x in &mut state.sum {
-            *x = rest.number(false).filter(|x| x.is_finite()).ok_or_else(short)?;
+            *x = rest.f64()?;
         }
-        let position = usize::try_from(state.position).map_err(|_| wrong("it is too far on"))?;
-        for (layer, state) in layers.iter().zip(&mut state.layers) {
-            let mut part = || rest.number(layer.single()).ok_or_else(short);
-            let values = (0..layer.size()).map(|_| Ok(C64::new(part()?, part()?)));
-            *state = layer.state_from(position, &values.collect::<Result<Vec<_>>>()?)?;
+        let position =
+            usize::try_from(state.position).map_err(|_| wrong("it is of a longer stream"))?;
+        for (layer, state) in model.numbers.layers.iter().zip(&mut state.layers) {
+            *state = layer.mixer.read_state(position, &mut rest)?;
         }
         if !rest.0.is_empty() {
-            return Err(short());
+            return Err(wrong("it is too long"));
         }
         Ok(state)
     }
@@ -153,7 +146,7 @@ impl Model {
 }
 
 /// What is left to read.
-struct Bytes<'a>(&'a [u8]);
+pub(crate) struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -162,10 +155,25 @@ impl Bytes<'_> {
         Some(*first)
     }
 
-    fn number(&mut self, single: bool) -> Option<f64> {
-        if single {
-            return self.take().map(|x| f32::from_le_bytes(x).into());
-        }
-        self.take().map(f64::from_le_bytes)
+    fn expect<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.take().ok_or_else(|| Error::State("it is too short".into()))
     }
+
+    pub(crate) fn u64(&mut self) -> Result<u64> {
+        self.expect().map(u64::from_le_bytes)
+    }
+
+    /// A finite number.
+    pub(crate) fn f32(&mut self) -> Result<f32> {
+        self.expect().map(f32::from_le_bytes).and_then(|x| finite(x, x.is_finite()))
+    }
+
+    /// A finite number.
+    pub(crate) fn f64(&mut self) -> Result<f64> {
+        self.expect().map(f64::from_le_bytes).and_then(|x| finite(x, x.is_finite()))
+    }
+}
+
+fn finite<T: std::fmt::Display>(x: T, is_finite: bool) -> Result<T> {
+    if is_finite { Ok(x) } else { Err(Error::State(format!("it has the number {x}"))) }
 }

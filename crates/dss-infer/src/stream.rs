@@ -1,10 +1,11 @@
 //! Streams: one position at a time, several at once, or one position of several streams.
 
+use dss_format::{OutputKind, Pool};
 use dss_kernels::frozen;
 
-use crate::config::{OutputKind, Pool};
 use crate::error::{Error, Result};
-use crate::model::{Head, Input, Model};
+use crate::linear::RowBuffers;
+use crate::model::{Input, Model};
 use crate::state::State;
 
 /// Buffers of a step; they belong to a state, but are no part of what it remembers.
@@ -15,13 +16,12 @@ pub(crate) struct Scratch {
     u: Vec<f32>,
     v: Vec<f32>,
     rows: usize,
-    outputs: usize,
-    passes: Option<frozen::Scratch<f32>>,
+    buffers: Option<RowBuffers>,
 }
 
 impl Scratch {
-    pub(crate) fn new(rows: usize, h: usize, outputs: usize) -> Self {
-        let mut scratch = Self { outputs, ..Self::default() };
+    pub(crate) fn new(rows: usize, h: usize) -> Self {
+        let mut scratch = Self::default();
         scratch.fit(rows, h);
         scratch
     }
@@ -33,7 +33,7 @@ impl Scratch {
                 buffer.resize(rows * h, 0.0);
             }
             self.rows = rows;
-            self.passes = Some(frozen::Scratch::new(rows));
+            self.buffers = Some(RowBuffers::new(frozen::Scratch::new(rows)));
         }
     }
 }
@@ -42,7 +42,7 @@ impl Scratch {
 impl Clone for Scratch {
     fn clone(&self) -> Self {
         let h = self.x.len() / self.rows.max(1);
-        Self::new(1, h, self.outputs)
+        Self::new(1, h)
     }
 }
 
@@ -142,29 +142,31 @@ impl Model {
         out: &mut [f32],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let h = self.config().h;
-        let layers = self.recurrent()?;
+        let (numbers, h) = (&self.numbers, self.config().h);
         let count = match &rows {
             Rows::Positions(_, count) => *count,
             Rows::Streams(states) => states.len(),
         };
         scratch.fit(count, h);
-        let Scratch { x, u, v, passes, .. } = scratch;
-        let passes = passes.get_or_insert_with(|| frozen::Scratch::new(count));
+        let Scratch { x, u, v, buffers, .. } = scratch;
+        let buffers = buffers.as_mut().expect("made for at least one row");
         let (x, u, v) = (&mut x[..count * h], &mut u[..count * h], &mut v[..count * h]);
-        self.encode(input, x, passes)?;
-        for (i, (layer, mixer)) in self.layers.iter().zip(layers).enumerate() {
-            layer.rows.before(x, u, passes);
+        self.encode(input, x, &mut buffers.scratch)?;
+        for (row, x) in x.chunks_exact_mut(h).enumerate() {
+            numbers.positions.add(rows.position(row), x);
+        }
+        for (i, layer) in numbers.layers.iter().enumerate() {
+            layer.before(x, u, &mut buffers.scratch);
             rows.check(u, h);
             match &mut rows {
-                Rows::Positions(state, _) => mixer.run(&mut state.layers[i], u, v)?,
-                Rows::Streams(states) => mixer.step(states, |s| &mut s.layers[i], u, v)?,
+                Rows::Positions(state, _) => layer.mixer.run(&mut *state.layers[i], u, v)?,
+                Rows::Streams(states) => layer.mixer.step(states, i, u, v)?,
             }
-            layer.rows.after(x, u, v, passes);
+            layer.after(x, u, v, buffers)?;
         }
         rows.check(x, h);
-        self.norm.forward(x, h, u, passes);
-        self.finish(&mut rows, u, v, out, passes)?;
+        numbers.norm.forward(x, h, u, &mut buffers.scratch);
+        self.finish(&mut rows, u, v, out, buffers)?;
         rows.check(out, self.outputs());
         if rows.any_broken() { Err(Error::Overflow) } else { Ok(()) }
     }
@@ -176,9 +178,8 @@ impl Model {
         x: &[f32],
         pooled: &mut [f32],
         out: &mut [f32],
-        passes: &mut frozen::Scratch<f32>,
+        buffers: &mut RowBuffers,
     ) -> Result<()> {
-        let Head::Linear(head) = &self.head else { unreachable!("pairs do not stream") };
         let h = self.config().h;
         let mean = matches!(self.meta().io.output, OutputKind::Sequence { .. })
             && self.config().pool == Pool::Mean;
@@ -197,7 +198,7 @@ impl Model {
         let wanted = out.len() / self.outputs();
         let from = if mean { pooled } else { x };
         if wanted > 0 {
-            head.forward(&from[(count - wanted) * h..count * h], out, passes)?;
+            self.numbers.head.forward(&from[(count - wanted) * h..count * h], out, buffers)?;
         }
         Ok(())
     }
@@ -209,6 +210,14 @@ impl Rows<'_> {
         match self {
             Self::Positions(state, _) => state,
             Self::Streams(states) => &mut states[row],
+        }
+    }
+
+    /// How many positions there are before a row.
+    fn position(&self, row: usize) -> usize {
+        match self {
+            Self::Positions(state, _) => state.position as usize + row,
+            Self::Streams(states) => states[row].position as usize,
         }
     }
 

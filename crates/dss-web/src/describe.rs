@@ -2,8 +2,7 @@
 
 use dss_format::encoder::{Encoder, EncoderError, LmEncoder, Unit};
 use dss_format::feed::SoundFeed;
-use dss_infer::Model;
-use dss_infer::config::{InputKind, Mixer, OutputKind, Variant};
+use dss_infer::{InputKind, Model, OutputKind};
 use serde::Serialize;
 
 use crate::engine::{Result, text};
@@ -62,17 +61,11 @@ impl Description {
         let meta = model.meta();
         let config = &meta.model;
         Ok(Self {
-            mixer: match (config.mixer, config.variant) {
-                (Mixer::S4, _) => "S4",
-                (Mixer::S4d, _) => "S4D",
-                (Mixer::Dss, Variant::Softmax) => "DSS-softmax",
-                (Mixer::Dss, Variant::Exp) => "DSS-exp",
-                (Mixer::Dss, Variant::ExpNoScale) => "DSS-exp-no-scale",
-            },
+            mixer: config.mixer.settings().title(),
             layers: config.layers,
             h: config.h,
-            n: config.n,
-            kernels: config.channels() * config.h,
+            n: config.mixer.settings().ssm().map_or(0, |ssm| ssm.n),
+            kernels: model.kernels(),
             len: meta.io.len,
             max_len: model.max_len(),
             labels: names(model),

@@ -22,8 +22,9 @@ const MAX_SIZE: usize = 1 << 27;
 /// size. Rows are in the order of their largest tap, those of a second, backward kernel per channel after the others.
 pub(crate) fn picture(model: &Model, layer: usize, columns: usize, axis: Axis) -> Result<Vec<f32>> {
     let config = &model.meta().model;
-    let rows = config.channels() * config.h;
-    let taps = config.taps(model.meta().io.len).min(MAX_TAPS).min((MAX_SIZE / rows).max(1));
+    let ssm = config.mixer.settings().ssm().ok_or("this model has no kernels")?;
+    let rows = model.kernels();
+    let taps = ssm.taps(model.meta().io.len).min(MAX_TAPS).min((MAX_SIZE / rows).max(1));
     let columns = columns.clamp(1, taps);
     let kernels = model.kernel(layer, taps).map_err(text)?;
     let edges: Vec<usize> = (0..=columns).map(|i| edge(i, columns, taps, axis)).collect();

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use dss_format::encoder::Encoder;
 use dss_format::feed::Feed;
-use dss_infer::{Input, Meta, Model, State};
+use dss_infer::{CheckpointMeta, Input, Model, State};
 
 use crate::args::StreamArgs;
 use crate::export::named;
@@ -21,7 +21,7 @@ use arrivals::{Arrivals, Event};
 use source::{Positions, Source};
 
 /// How the input of a model is read as it arrives.
-pub fn feed(meta: &Meta) -> Result<Feed, Failure> {
+pub fn feed(meta: &CheckpointMeta) -> Result<Feed, Failure> {
     Encoder::from_extra(&meta.extra)
         .map_err(Failure::failed)?
         .feed()

@@ -11,7 +11,7 @@ pub mod ssm;
 use documented::DocumentedFields;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::config::{Form, ModelConfig};
+use crate::config::{Form, ModelConfig, Positions};
 use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
@@ -173,11 +173,16 @@ impl ModelConfig {
     /// The same model for input with r times the step.
     ///
     /// # Errors
-    /// If its mixer has no step.
+    /// If its mixer has no step, or its positions have vectors, which tell no time.
     pub fn at_step(&self, r: f64) -> Result<Self> {
         if !(1e-3..=1e3).contains(&r) {
             let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
             return Err(Error::setting(&[], what));
+        }
+        if self.positions != Positions::None {
+            let what =
+                "a model with positions = \"fixed\" or \"learned\" has one sampling rate only";
+            return Err(Error::setting("positions", what));
         }
         Ok(Self { mixer: self.mixer.settings().at_step(r)?, ..self.clone() })
     }

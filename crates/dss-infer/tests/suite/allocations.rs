@@ -19,6 +19,7 @@ fn steps_do_not_allocate() {
         base().set("norm", "layer").set("prenorm", true).set("glu", true),
         Spec { growing: true, ..base() },
         base().set("mixer", "s4"),
+        base().set("ff", 30).set("gelu", "tanh").set("positions", "fixed").set("head_hidden", 9),
     ] {
         let model = spec.model();
         let mut states: Vec<State> = (0..4).map(|_| model.state().unwrap()).collect();

@@ -2,7 +2,8 @@
 
 use crate::allocator;
 use crate::common::Spec;
-use dss_infer::{Input, Model};
+use dss_format::Numbers;
+use dss_infer::{Input, Model, ModelFile, Precision};
 use proptest::prelude::*;
 
 /// Loads bytes and, if they are a model after all, runs it. No allocation may be far larger than the bytes.
@@ -90,9 +91,9 @@ fn what_is_not_understood_is_refused() {
     for (bytes, reason) in [
         (with_text(&valid(), |meta| meta["model"]["new_thing"] = 1.into()), "new_thing"),
         (with_text(&valid(), |meta| meta["format"] = "dss-2".into()), "dss-2"),
-        (with_text(&valid(), |meta| meta["model"]["h"] = 0.into()), "h is 0"),
+        (with_text(&valid(), |meta| meta["model"]["h"] = 0.into()), "h must be at least 1"),
         (with_text(&valid(), |meta| meta["model"]["layers"] = 2.into()), "layers.1"),
-        (with_text(&valid(), |meta| meta["model"]["prenorm"] = true.into()), "norm.gamma"),
+        (with_text(&valid(), |meta| meta["model"]["prenorm"] = true.into()), "norm.beta"),
         (with_text(&valid(), |meta| meta["labels"] = vec!["a"].into()), "1 labels"),
         (with_text(&valid(), |meta| meta["io"]["input"]["kind"] = "smells".into()), "smells"),
         (with_text(&valid(), |meta| *meta = 3.into()), "description"),
@@ -103,6 +104,16 @@ fn what_is_not_understood_is_refused() {
     }
     // Settings of the training make no difference.
     attempt(&with_text(&valid(), |meta| meta["model"]["dropout"] = 0.5.into())).unwrap();
+}
+
+/// Numbers that are finite in f64 only.
+#[test]
+fn numbers_beyond_single_precision_are_refused() {
+    let (meta, mut arrays) = ModelFile::from_bytes(&valid()).unwrap().into_parts();
+    arrays.get_mut("head.bias").unwrap().numbers = Numbers::F64(vec![0.0, 1e300, 0.0, 0.0, 0.0]);
+    let bytes = ModelFile::new(meta, arrays).unwrap().to_bytes(Precision::Full).unwrap();
+    let error = attempt(&bytes).unwrap_err().to_string();
+    assert!(error.contains("head.bias has a number at index 1 beyond the range"), "{error}");
 }
 
 /// The file with another description.

@@ -23,11 +23,11 @@ fn half_precision_is_half_the_size_and_close() {
 #[test]
 fn full_precision_comes_back_as_it_was() {
     let file = ModelFile::from_bytes(&Spec::sequence(2, 32, 16, 400).bytes()).unwrap();
-    let again = ModelFile::from_bytes(&file.to_bytes(Precision::F32).unwrap()).unwrap();
+    let again = ModelFile::from_bytes(&file.to_bytes(Precision::Full).unwrap()).unwrap();
     assert_eq!(file, again);
     // What was rounded once stays so.
     let slim = ModelFile::from_bytes(&file.to_bytes(Precision::F16).unwrap()).unwrap();
-    let back = ModelFile::from_bytes(&slim.to_bytes(Precision::F32).unwrap()).unwrap();
+    let back = ModelFile::from_bytes(&slim.to_bytes(Precision::Full).unwrap()).unwrap();
     assert_eq!(slim, back);
     assert_eq!(back.f16_error(), 0.0);
 }
@@ -40,7 +40,7 @@ fn numbers_beyond_half_precision_are_refused() {
         }
     });
     let file = ModelFile::from_bytes(&large).unwrap();
-    assert!(file.to_bytes(Precision::F32).is_ok());
+    assert!(file.to_bytes(Precision::Full).is_ok());
     let error = file.to_bytes(Precision::F16).unwrap_err().to_string();
     assert!(error.contains("layers.1.mixer.w has the number 70000"), "{error}");
 }

@@ -21,6 +21,13 @@ fn kinds() -> Vec<Spec> {
         Spec { growing: true, ..base() },
         base().set("mixer", "s4d").set("discretisation", "bilinear"),
         base().set("mixer", "s4").set("prenorm", true),
+        base().set("ff", 12).set("positions", "fixed").set("norm", "layer").set("head_hidden", 7),
+        base()
+            .set("ff", 12)
+            .set("gelu", "tanh")
+            .set("positions", "learned")
+            .set("norm_eps", 0.1)
+            .set("prenorm", true),
     ]
 }
 
@@ -87,6 +94,65 @@ fn states_that_are_damaged_or_foreign_are_refused() {
 }
 
 #[test]
+fn states_of_an_earlier_version_are_refused_by_its_number() {
+    let model = Spec::sequence(1, 4, 3, 50).model();
+    let mut bytes = model.state().unwrap().to_bytes(&model).unwrap();
+    bytes[8] = 1;
+    let error = State::from_bytes(&model, &bytes).unwrap_err().to_string();
+    assert!(error.contains("its version is 1, but this program reads version 2"), "{error}");
+}
+
+/// The settings of the mixer below `mixer` or, as version 0.1 wrote them, beside the others: the same model.
+#[test]
+fn flat_and_nested_settings_are_the_same_model() {
+    for flat in kinds() {
+        let nested = Spec { model: serde_json::to_value(flat.config()).unwrap(), ..flat.clone() };
+        assert!(nested.model["mixer"].is_object() && nested.model.get("n").is_none());
+        let (flat, nested) = (flat.model(), nested.model());
+        let mut state = flat.state().unwrap();
+        steps(&flat, &mut state, &noise(20, 1));
+        let bytes = state.to_bytes(&flat).unwrap();
+        assert_eq!(State::from_bytes(&nested, &bytes).unwrap(), state);
+    }
+}
+
+#[test]
+fn what_cannot_stream_says_why() {
+    let base = || Spec::sequence(1, 4, 4, 50);
+    for (spec, reason) in [
+        (base().set("bidirectional", true), "looks ahead"),
+        (base().set("bidirectional", true).set("pool", "cls"), "pool = \"cls\""),
+        (base().set("kernel_len", 20), "kernels are cut"),
+    ] {
+        let model = spec.model();
+        let error = model.state().unwrap_err();
+        assert!(matches!(error, Error::CannotStream(_)));
+        assert!(error.to_string().contains(reason), "{error}");
+        model.forward(Input::Values(&noise(50, 1))).unwrap();
+    }
+}
+
+#[test]
+fn learned_positions_end_with_their_table() {
+    let base = || Spec::sequence(1, 4, 4, 50).set("positions", "learned");
+    let model = base().model();
+    let x = noise(51, 1);
+    model.forward(Input::Values(&x[..50])).unwrap();
+    let whole = model.forward(Input::Values(&x)).unwrap_err();
+    assert!(matches!(whole, Error::PastEnd { length: 50, .. }));
+    let mut state = model.state().unwrap();
+    model.block_step(&mut state, Input::Values(&x[..50]), &mut []).unwrap();
+    let step = model.step(&mut state, Input::Values(&x[50..]), &mut []).unwrap_err();
+    assert!(matches!(step, Error::PastEnd { length: 50, .. }));
+    assert!(model.at_rate(2.0).unwrap_err().to_string().contains("one sampling rate"));
+    // The extra position of cls pooling has a vector of its own.
+    let cls = base().set("bidirectional", true).set("pool", "cls").model();
+    cls.forward(Input::Values(&x[..50])).unwrap();
+    let whole = cls.forward(Input::Values(&x)).unwrap_err();
+    assert!(matches!(whole, Error::PastEnd { length: 50, .. }));
+}
+
+#[test]
 fn streams_at_their_own_places() {
     for spec in kinds() {
         let model = spec.model();
@@ -103,6 +169,26 @@ fn streams_at_their_own_places() {
             for (i, state) in alone.iter_mut().enumerate() {
                 let want = steps(&model, state, &x[i..=i]);
                 assert_eq!(&out[i * model.outputs()..][..model.outputs()], want);
+            }
+        }
+        assert_eq!(states, alone);
+    }
+}
+
+/// More streams than take a step together.
+#[test]
+fn a_crowd_of_streams() {
+    for spec in kinds() {
+        let model = spec.model();
+        let outputs = model.outputs();
+        let mut states: Vec<State> = vec![model.state().unwrap(); 150];
+        let mut alone = states.clone();
+        let mut out = vec![0.0; 150 * outputs];
+        for t in 0..3 {
+            let x = noise(150, t);
+            model.step_batch(&mut states, Input::Values(&x), &mut out).unwrap();
+            for (i, state) in alone.iter_mut().enumerate() {
+                assert_eq!(out[i * outputs..][..outputs], steps(&model, state, &x[i..=i]));
             }
         }
         assert_eq!(states, alone);
@@ -209,8 +295,11 @@ fn a_million_steps_of_silence() {
 
 #[test]
 fn blocks_larger_than_any_buffer() {
-    for spec in kinds().into_iter().filter(|spec| !spec.growing) {
+    for spec in kinds() {
         let model = spec.model();
+        if model.max_len().is_some() {
+            continue;
+        }
         let x = noise(700, 8);
         let (mut one, mut many) = (model.state().unwrap(), model.state().unwrap());
         let want = steps(&model, &mut one, &x);

@@ -156,6 +156,19 @@ pub fn gelu<T: Real>(x: &mut [T]) {
     rows::gelu_in_place(x);
 }
 
+/// x = GELU(x) in its approximation ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+///
+/// ```
+/// let mut x = [-1.0f64, 0.0, 2.0];
+/// dss_kernels::frozen::gelu_tanh(&mut x);
+/// for (x, y) in x.into_iter().zip([-0.158_808_01, 0.0, 1.954_597_69]) {
+///     assert!((x - y).abs() < 1e-8);
+/// }
+/// ```
+pub fn gelu_tanh<T: Real>(x: &mut [T]) {
+    rows::gelu_tanh_in_place(x);
+}
+
 /// The parts of a [`Rows`].
 pub struct RowsParams<'a, T> {
     /// D: `[H]`

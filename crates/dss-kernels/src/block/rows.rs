@@ -385,6 +385,17 @@ simd! {
 }
 
 simd! {
+    /// x = ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), by ½(1 + tanh z) = σ(2z).
+    fn gelu_tanh_in_place<T>(x: &'a mut [T]) |fuse| {
+        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
+        let cubic = T::rounded(0.044715);
+        for x in x.iter_mut() {
+            *x = *x * (scale * (*x + cubic * *x * *x * *x)).sigmoid(fuse);
+        }
+    }
+}
+
+simd! {
     /// LayerNorm's backward: turns dy into dx, in place; sum += Σ dy (that of β), product += Σ dy·x̂ (that of γ).
     fn layer_norm_backward<T>(
         x: &'a [T], gamma: &'a [T], mean: &'a [T], rstd: &'a [T],

@@ -1,4 +1,4 @@
-//! `dss-infer`, which shares no code with the modules here but the kernels, says what they say: for every kind of model,
+//! `dss-infer`, which shares no code with the modules here but the kernels and the format, says what they say: for every kind of model,
 //! by convolution, step by step, in blocks, and for many streams at once.
 
 use std::io::Write;
@@ -9,8 +9,8 @@ use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::config::{
-    Delta, Discretisation, InputKind, Io, LambdaInit, MixerKind, ModelConfig, NormKind, OutputKind,
-    Pool, Variant,
+    Delta, Discretisation, DssConfig, Gelu, InputKind, Io, LambdaInit, MixerConfig, ModelConfig,
+    NormKind, OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
 };
 use dss_nn::{Input, Mode, Model};
 
@@ -21,7 +21,7 @@ const CHANNELS: usize = 3;
 /// A model whose norms have seen something, and its bytes.
 fn model(config: &ModelConfig, io: &Io, seed: u64) -> (Model, Vec<u8>) {
     let mut random = Random::new(seed, DType::F32);
-    let model = config.init(io, seed, &Device::flex()).unwrap();
+    let model = Model::new(config, io, seed, &Device::flex()).unwrap();
     let tensors = model.named_tensors().into_iter().map(|(name, data)| {
         let count = data.num_elements();
         let norm = ["gamma", "beta", "running_mean", "running_var"];
@@ -102,10 +102,10 @@ impl Sequence {
 
 /// The Burn model's answer in f64.
 fn answer(model: &Model, sequences: &[&Sequence], count: usize) -> Vec<f64> {
-    let kernels = model.kernels(count);
+    let prepared = model.prepare(count);
     let lengths = vec![count; sequences.len()];
     let input = Sequence::tensor(sequences, count);
-    values(&model.forward(input, &lengths, &kernels, Mode::Eval).logits)
+    values(&model.forward(input, &lengths, &prepared, Mode::Eval).logits)
 }
 
 fn assert_near(what: &str, got: &[f32], want: &[f64], tolerance: f64) {
@@ -133,7 +133,8 @@ fn check(config: &ModelConfig, io: &Io, seed: u64) {
     let outputs = io.output.outputs();
     let want = answer(&burn, &[&sequence], L);
     assert_near(&what, &model.forward(sequence.part(0, L)).unwrap(), &want, 2e-5);
-    if config.bidirectional || config.kernel_len != 0 {
+    if config.bidirectional || config.mixer.settings().ssm().is_some_and(|ssm| ssm.kernel_len != 0)
+    {
         let error = model.state().unwrap_err().to_string();
         assert!(error.contains("cannot run as a stream"), "{error}");
         return;
@@ -182,9 +183,7 @@ fn every_kind_of_model() {
                 for output in outputs {
                     seed += 1;
                     let bit = |i: u64| seed >> i & 1 == 1;
-                    let config = ModelConfig {
-                        layers: 2,
-                        h: if bit(0) { 5 } else { 16 },
+                    let mixer = DssConfig {
                         n: 6,
                         variant,
                         delta: if bit(1) { Delta::Tied } else { Delta::Separate },
@@ -194,6 +193,12 @@ fn every_kind_of_model() {
                             LambdaInit::SkewHippo
                         },
                         glu: bit(3),
+                        ..DssConfig::default()
+                    };
+                    let config = ModelConfig {
+                        layers: 2,
+                        h: if bit(0) { 5 } else { 16 },
+                        mixer: mixer.into(),
                         norm,
                         prenorm,
                         pool: if bit(4) { Pool::Last } else { Pool::Mean },
@@ -213,19 +218,20 @@ fn every_kind_of_model() {
 #[test]
 fn s4_and_s4d() {
     let outputs = [OutputKind::Sequence { outputs: 5 }, OutputKind::Position { outputs: 4 }];
-    let kinds = [
-        (MixerKind::S4, Discretisation::Zoh),
-        (MixerKind::S4d, Discretisation::Zoh),
-        (MixerKind::S4d, Discretisation::Bilinear),
+    let s4d = |discretisation| {
+        S4dConfig { n: 8, glu: true, discretisation, ..S4dConfig::default() }.into()
+    };
+    let kinds: [MixerConfig; 3] = [
+        S4Config { n: 8, glu: true, ..S4Config::default() }.into(),
+        s4d(Discretisation::Zoh),
+        s4d(Discretisation::Bilinear),
     ];
-    for (seed, (mixer, discretisation)) in (100_u64..).zip(kinds) {
+    for (seed, mixer) in (100_u64..).zip(kinds) {
         for output in outputs {
             for bidirectional in [false, true] {
                 let prenorm = seed.is_multiple_of(2);
-                let small =
-                    ModelConfig { layers: 2, h: 6, n: 8, prenorm, ..ModelConfig::default() };
-                let config =
-                    ModelConfig { mixer, discretisation, bidirectional, glu: true, ..small };
+                let small = ModelConfig { layers: 2, h: 6, prenorm, ..ModelConfig::default() };
+                let config = ModelConfig { mixer: mixer.clone(), bidirectional, ..small };
                 let input = InputKind::Values { channels: CHANNELS };
                 check(&config, &Io { input, output, len: L }, seed);
             }
@@ -239,9 +245,46 @@ fn looking_ahead_cut_kernels_and_both() {
     let io = Io { input: InputKind::Values { channels: 1 }, output, len: L };
     for (bidirectional, kernel_len) in [(true, 0), (false, 9), (true, 9)] {
         for norm in [NormKind::Batch, NormKind::Layer] {
-            let small = ModelConfig { layers: 2, h: 6, n: 4, norm, ..ModelConfig::default() };
-            let config = ModelConfig { bidirectional, kernel_len, glu: true, ..small };
+            let mixer = DssConfig { n: 4, kernel_len, glu: true, ..DssConfig::default() }.into();
+            let small = ModelConfig { layers: 2, h: 6, norm, ..ModelConfig::default() };
+            let config = ModelConfig { bidirectional, mixer, ..small };
             check(&config, &io, 77);
+        }
+    }
+}
+
+/// Feed-forward parts, positions, an extra first position, a hidden layer in the head and another ε.
+#[test]
+fn what_blocks_and_ends_can_have() {
+    let input = InputKind::Values { channels: CHANNELS };
+    let sequence = OutputKind::Sequence { outputs: 5 };
+    let mut seed = 200;
+    for norm in [NormKind::Batch, NormKind::Layer] {
+        for prenorm in [false, true] {
+            for (positions, gelu, pool, output) in [
+                (Positions::None, Gelu::Erf, Pool::Mean, OutputKind::Position { outputs: 4 }),
+                (Positions::Fixed, Gelu::Tanh, Pool::Last, sequence),
+                (Positions::Learned, Gelu::Erf, Pool::Mean, sequence),
+                (Positions::Learned, Gelu::Tanh, Pool::Cls, sequence),
+            ] {
+                seed += 1;
+                let config = ModelConfig {
+                    layers: 2,
+                    h: 6,
+                    mixer: DssConfig { n: 4, ..DssConfig::default() }.into(),
+                    bidirectional: pool == Pool::Cls,
+                    norm,
+                    norm_eps: 0.05,
+                    prenorm,
+                    ff: 9,
+                    gelu,
+                    positions,
+                    pool,
+                    head_hidden: if seed % 2 == 0 { 7 } else { 0 },
+                    ..ModelConfig::default()
+                };
+                check(&config, &Io { input, output, len: L }, seed);
+            }
         }
     }
 }
@@ -252,11 +295,11 @@ fn another_rate() {
     let output = OutputKind::Position { outputs: 3 };
     let io = Io { input: InputKind::Values { channels: 1 }, output, len: 2 * L };
     let dss = [Variant::Softmax, Variant::Exp, Variant::ExpNoScale];
-    let kinds = dss.map(|variant| (MixerKind::Dss, variant));
-    let others = [MixerKind::S4, MixerKind::S4d].map(|mixer| (mixer, Variant::Softmax));
-    for (mixer, variant) in kinds.into_iter().chain(others) {
-        let config =
-            ModelConfig { layers: 2, h: 6, n: 4, mixer, variant, ..ModelConfig::default() };
+    let dss = dss.map(|variant| DssConfig { n: 4, variant, ..DssConfig::default() }.into());
+    let s4 = S4Config { n: 4, ..S4Config::default() }.into();
+    let s4d = S4dConfig { n: 4, ..S4dConfig::default() }.into();
+    for mixer in dss.into_iter().chain([s4, s4d]) {
+        let config = ModelConfig { layers: 2, h: 6, mixer, ..ModelConfig::default() };
         let (burn, bytes) = model(&config, &io, 5);
         let burn = burn.at_rate(2.0).unwrap().cast(FloatDType::F64);
         let model = infer::Model::from_bytes(&bytes).unwrap().at_rate(2.0).unwrap();
@@ -292,7 +335,7 @@ fn sixteen_thousand_steps_of_speech() {
     // The training-time forward: the activations at every position, their running mean, the head.
     let device = Device::flex();
     let input = Input::Values(Tensor::from_data(TensorData::new(x.clone(), [1, l, 1]), &device));
-    let (hidden, _) = burn.hidden(input, &[l], &burn.kernels(l), Mode::Eval);
+    let (hidden, _) = burn.hidden(input, &[l], &burn.prepare(l), Mode::Eval);
     let hidden = values(&hidden);
     let h = hidden.len() / l;
     let tensors: std::collections::HashMap<_, _> = burn.named_tensors().into_iter().collect();

@@ -1,5 +1,6 @@
 //! Model files of any kind, with numbers that look trained.
 
+use dss_format::{Io, ModelConfig};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use safetensors::Dtype;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 /// What a test model is.
 #[derive(Clone)]
 pub struct Spec {
-    /// The settings, over the defaults of the format.
+    /// The settings, over the defaults of the format; those of the mixer flat, as version 0.1 wrote them.
     pub model: Value,
     pub io: Value,
     pub seed: u64,
@@ -27,7 +28,7 @@ impl Spec {
                 "output": {"kind": "sequence", "outputs": 5},
                 "len": len,
             }),
-            seed: 1,
+            seed: 4,
             growing: false,
         }
     }
@@ -47,75 +48,8 @@ impl Spec {
         self
     }
 
-    fn size(&self, key: &str, default: usize) -> usize {
-        self.model.get(key).and_then(Value::as_u64).map_or(default, |x| x as usize)
-    }
-
-    fn flag(&self, key: &str) -> bool {
-        self.model.get(key).and_then(Value::as_bool).unwrap_or(false)
-    }
-
-    fn text(&self, key: &str, default: &'static str) -> &str {
-        self.model.get(key).and_then(Value::as_str).unwrap_or(default)
-    }
-
-    /// The names and shapes that the file must have.
-    fn shapes(&self) -> Vec<(String, Vec<usize>)> {
-        let (layers, h, n) = (self.size("layers", 6), self.size("h", 128), self.size("n", 64));
-        let mut all = Vec::new();
-        let mut add = |name: String, shape: &[usize]| all.push((name, shape.to_vec()));
-        let io = |end: &str, key: &str| self.io[end][key].as_u64().map(|x| x as usize);
-        match io("input", "vocab") {
-            Some(vocab) => add("encoder.weight".into(), &[vocab, h]),
-            None => {
-                add("encoder.weight".into(), &[h, io("input", "channels").unwrap()]);
-                add("encoder.bias".into(), &[h]);
-            }
-        }
-        let norm_size = if self.text("norm", "batch") == "layer-scalar" { 1 } else { h };
-        let mut norms = vec![];
-        let channels = if self.flag("bidirectional") { 2 } else { 1 };
-        let outputs = if self.flag("glu") { 2 * h } else { h };
-        for i in 0..layers {
-            let mixer = format!("layers.{i}.mixer");
-            match self.text("mixer", "dss") {
-                "dss" => {
-                    add(format!("{mixer}.lambda"), &[n, 2]);
-                    let separate = self.text("delta", "separate") == "separate";
-                    let shape: &[usize] = if separate { &[h, 2] } else { &[h] };
-                    add(format!("{mixer}.delta_log"), shape);
-                    add(format!("{mixer}.w"), &[channels, h, n, 2]);
-                }
-                kind => {
-                    add(format!("{mixer}.lambda_re"), &[n / 2]);
-                    add(format!("{mixer}.lambda_im"), &[n / 2]);
-                    add(format!("{mixer}.c"), &[channels, h, n / 2, 2]);
-                    add(format!("{mixer}.delta_log"), &[h]);
-                    if kind == "s4" {
-                        add(format!("{mixer}.p"), &[n / 2, 2]);
-                        add(format!("{mixer}.b"), &[n / 2, 2]);
-                    }
-                }
-            }
-            add(format!("{mixer}.d"), &[h]);
-            add(format!("{mixer}.out.weight"), &[outputs, h]);
-            add(format!("{mixer}.out.bias"), &[outputs]);
-            norms.push(format!("layers.{i}.norm"));
-        }
-        if self.flag("prenorm") {
-            norms.push("norm".into());
-        }
-        for norm in norms {
-            add(format!("{norm}.gamma"), &[norm_size]);
-            add(format!("{norm}.beta"), &[norm_size]);
-            if self.text("norm", "batch") == "batch" {
-                add(format!("{norm}.running_mean"), &[h]);
-                add(format!("{norm}.running_var"), &[h]);
-            }
-        }
-        add("head.weight".into(), &[io("output", "outputs").unwrap(), h]);
-        add("head.bias".into(), &[io("output", "outputs").unwrap()]);
-        all
+    pub fn config(&self) -> ModelConfig {
+        serde_json::from_value(self.model.clone()).unwrap()
     }
 
     /// The file's bytes; `change` may alter any tensor.
@@ -123,7 +57,9 @@ impl Spec {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut uniform = move || (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
         let mut data = Vec::new();
-        for (name, mut shape) in self.shapes() {
+        let io: Io = serde_json::from_value(self.io.clone()).unwrap();
+        for tensor in self.config().tensors(&io) {
+            let (name, mut shape) = (tensor.name, tensor.shape);
             let part = name.rsplit('.').next().unwrap();
             let mut number = |i: usize| match part {
                 "lambda" if i.is_multiple_of(2) => {

@@ -1,0 +1,145 @@
+//! Mixers: what maps sequences along their length. One file each.
+//!
+//! The rest of the crate talks to [`SequenceMixer`] alone. A new mixer is a file here that implements it, and a line in
+//! [`load`]; its settings and arrays are declared in `dss_format::mixer`.
+
+mod dss;
+mod s4;
+mod s4d;
+mod state_space;
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use dss_format::{MixerConfig, MixerContext};
+
+use crate::arrays::Arrays;
+use crate::error::Result;
+use crate::layer::{Around, Residual};
+use crate::state::{Bytes, State};
+
+/// The mixer of a layer out of its arrays, and what surrounds it. A mixer without a fused form leaves
+/// [`Around::Residual`] as it is.
+pub(crate) fn load(
+    config: &MixerConfig,
+    context: MixerContext,
+    mut arrays: Arrays<'_>,
+    residual: Residual,
+) -> Result<(Box<dyn SequenceMixer>, Around)> {
+    match *config {
+        MixerConfig::Dss(config) => {
+            state_space::load(dss::Dss::new(config, context, &mut arrays), arrays, residual)
+        }
+        MixerConfig::S4(config) => {
+            state_space::load(s4::S4::new(config, context, &mut arrays), arrays, residual)
+        }
+        MixerConfig::S4d(config) => {
+            state_space::load(s4d::S4d::new(config, context, &mut arrays), arrays, residual)
+        }
+    }
+}
+
+/// A map of sequences `[L, H]` -> `[L, H]`, of whole ones and position by position.
+pub(crate) trait SequenceMixer: Send + Sync {
+    /// The most positions of a whole sequence; `None`: any number.
+    fn max_len(&self) -> Option<Limit>;
+
+    /// What does not depend on the input, for sequences of length l; may be empty.
+    fn prepare(&self, l: usize) -> Result<Vec<f32>>;
+
+    /// Plan and buffers for sequences of length l, which the layers of a model share.
+    fn workspace(&self, l: usize) -> Result<Workspace>;
+
+    /// A whole sequence u -> v, with what [`Self::prepare`] and [`Self::workspace`] gave.
+    fn mix(
+        &self,
+        prepared: &[f32],
+        workspace: &mut Workspace,
+        u: &[f32],
+        v: &mut [f32],
+    ) -> Result<()>;
+
+    /// The most positions of a stream.
+    fn max_steps(&self) -> Option<Limit> {
+        self.max_len()
+    }
+
+    /// A stream before its first position.
+    ///
+    /// # Errors
+    /// [`Error::CannotStream`](crate::Error::CannotStream) with the reason.
+    fn state(&self) -> Result<Box<dyn MixerState>>;
+
+    /// The next position of B streams, whose state of this mixer is that of `layer`: u `[B, H]` -> v `[B, H]`.
+    fn step(&self, streams: &mut [State], layer: usize, u: &[f32], v: &mut [f32]) -> Result<()>;
+
+    /// The next positions of one stream, u `[L, H]` -> v `[L, H]`: equal to single steps bit for bit.
+    fn run(&self, state: &mut dyn MixerState, u: &[f32], v: &mut [f32]) -> Result<()>;
+
+    /// Appends a state to `bytes`.
+    fn write_state(&self, state: &dyn MixerState, bytes: &mut Vec<u8>) -> Result<()>;
+
+    /// The state after `position` steps that [`Self::write_state`] wrote.
+    fn read_state(&self, position: usize, bytes: &mut Bytes<'_>) -> Result<Box<dyn MixerState>>;
+
+    /// Becomes the same map of input with r times the step: lengths are divided by r.
+    ///
+    /// # Errors
+    /// If it has no step.
+    fn set_step(&mut self, r: f64) -> Result<()>;
+
+    /// The convolution kernels `[C, H, taps]` for sequences of length l, where there are any.
+    fn kernel(&self, _l: usize) -> Option<Result<Vec<f32>>> {
+        None
+    }
+}
+
+/// What a mixer needs besides its numbers; each has a type of its own.
+pub(crate) type Workspace = Box<dyn Any + Send + Sync>;
+
+/// An end that sequences have.
+pub(crate) struct Limit {
+    /// Positions that can be computed.
+    pub length: usize,
+    /// What ends there.
+    pub why: String,
+}
+
+/// What a stream remembers of one layer: any [`StateValue`].
+pub(crate) trait MixerState: Any + Debug + Send + Sync {
+    fn reset(&mut self);
+    fn boxed_clone(&self) -> Box<dyn MixerState>;
+    fn equals(&self, other: &dyn MixerState) -> bool;
+}
+
+/// A state that a mixer can have.
+pub(crate) trait StateValue: Any + Debug + Clone + PartialEq + Send + Sync {
+    /// As before the first step.
+    fn reset(&mut self);
+}
+
+impl<S: StateValue> MixerState for S {
+    fn reset(&mut self) {
+        StateValue::reset(self);
+    }
+
+    fn boxed_clone(&self) -> Box<dyn MixerState> {
+        Box::new(self.clone())
+    }
+
+    fn equals(&self, other: &dyn MixerState) -> bool {
+        (other as &dyn Any).downcast_ref() == Some(self)
+    }
+}
+
+impl Clone for Box<dyn MixerState> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+impl PartialEq for dyn MixerState {
+    fn eq(&self, other: &Self) -> bool {
+        self.equals(other)
+    }
+}

@@ -1,0 +1,286 @@
+//! What all state spaces share: v = K * u by convolution with their kernels, or by a recurrence that gives the same. D,
+//! GELU and the output projection that follow are fused with norm and residual.
+
+use std::any::Any;
+use std::sync::OnceLock;
+
+use dss_format::MixerContext;
+use dss_format::mixer::ssm::SsmSettings;
+use dss_kernels::frozen::{Norm, Rows, RowsParams};
+use dss_kernels::{C64, Conv, Recurrence};
+
+use super::{Limit, MixerState, SequenceMixer, StateValue, Workspace};
+use crate::arrays::Arrays;
+use crate::error::{Error, Result};
+use crate::layer::{Around, Residual};
+use crate::linear::LinearWeights;
+use crate::state::{Bytes, State};
+
+/// What the shared mixer asks of a kind of state space.
+pub(super) trait StateSpace: Send + Sync + 'static {
+    type Recurrence: Recurrent;
+
+    /// What it shares with the other kinds.
+    fn settings(&self) -> SsmSettings;
+
+    /// What it knows of the model around it.
+    fn context(&self) -> &MixerContext;
+
+    /// K: `[C, H, taps]`.
+    fn write_kernel(&self, taps: usize, k: &mut [f32]) -> Result<()>;
+
+    /// The recurrence that gives the same as the kernel.
+    fn recurrence(&self) -> dss_kernels::Result<Self::Recurrence>;
+
+    /// How many modes have Re λ > 0 and a kernel that ends at the training length.
+    fn growing_modes(&self) -> usize {
+        0
+    }
+
+    /// As [`SequenceMixer::set_step`].
+    fn set_step(&mut self, r: f64) -> Result<()>;
+
+    /// The taps at the training length: what the softmax's normaliser and S4's C̃ go by.
+    fn norm_len(&self) -> usize {
+        self.settings().taps(self.context().len)
+    }
+}
+
+/// What the recurrences of `dss_kernels` have in common.
+pub(super) trait Recurrent: Send + Sync + 'static {
+    type State: StateValue;
+    fn state(&self) -> Self::State;
+    /// One step of each of several streams; there is a state in each place.
+    fn step(
+        &self,
+        streams: &mut [Option<&mut Self::State>],
+        u: &[f32],
+        v: &mut [f32],
+    ) -> dss_kernels::Result<()>;
+    fn run(&self, state: &mut Self::State, u: &[f32], v: &mut [f32]) -> dss_kernels::Result<()>;
+    fn values(&self, state: &Self::State) -> Vec<C64>;
+    /// f32 holds the values exactly.
+    fn is_single(&self) -> bool;
+    fn state_from(&self, position: usize, values: &[C64]) -> dss_kernels::Result<Self::State>;
+}
+
+struct StateSpaceMixer<S: StateSpace> {
+    system: S,
+    /// Made when the first stream begins.
+    recurrence: OnceLock<dss_kernels::Result<S::Recurrence>>,
+}
+
+/// Streams that take a step together, at most.
+const GROUP: usize = 64;
+
+pub(super) fn load<S: StateSpace>(
+    system: S,
+    mut arrays: Arrays<'_>,
+    residual: Residual,
+) -> Result<(Box<dyn SequenceMixer>, Around)> {
+    let (d, out) = (arrays.take("d"), arrays.linear("out"));
+    let around = Around::Fused(rows(&d, out, residual, system.settings().glu)?);
+    Ok((Box::new(StateSpaceMixer { system, recurrence: OnceLock::new() }), around))
+}
+
+/// The rows, with a BatchNorm behind the block folded into it: scale·(x + W·g + b) + shift is
+/// scale·x + (scale·W)·g + (scale·b + shift), and in a gated unit scale·a·σ(b) = (scale·a)·σ(b).
+fn rows(d: &[f32], out: LinearWeights, residual: Residual, glu: bool) -> Result<Rows<f32>> {
+    let LinearWeights { mut weight, mut bias } = out;
+    let Residual { norm, prenorm, h } = residual;
+    let (mut skip, mut offset) = (vec![1.0; h], vec![0.0; h]);
+    let (before, after) = match (prenorm, norm) {
+        (true, norm) => (norm, Norm::Identity),
+        (false, Norm::Affine { scale, shift }) => {
+            for (i, &scale) in scale.iter().enumerate() {
+                weight[i * h..][..h].iter_mut().for_each(|w| *w *= scale);
+                bias[i] *= scale;
+            }
+            (skip, offset) = (scale, shift);
+            (Norm::Identity, Norm::Identity)
+        }
+        (false, norm) => (Norm::Identity, norm),
+    };
+    if !glu {
+        offset.iter_mut().zip(&bias).for_each(|(offset, bias)| *offset += bias);
+        bias.clear();
+    }
+    let params = RowsParams {
+        d,
+        out_weight: &weight,
+        gate_bias: &bias,
+        skip: &skip,
+        offset: &offset,
+        before,
+        after,
+    };
+    Ok(Rows::new(params)?)
+}
+
+impl<S: StateSpace> StateSpaceMixer<S> {
+    fn recurrence(&self) -> Result<&S::Recurrence> {
+        let made = self.recurrence.get_or_init(|| self.system.recurrence());
+        made.as_ref().map_err(Error::cannot_stream)
+    }
+}
+
+type StateOf<S> = <<S as StateSpace>::Recurrence as Recurrent>::State;
+
+/// A state was checked to be of its model.
+const OWN_STATE: &str = "a state of this mixer";
+
+impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
+    fn max_len(&self) -> Option<Limit> {
+        let (growing, length) = (self.system.growing_modes(), self.system.norm_len());
+        let ends = growing > 0 && self.system.settings().taps(usize::MAX) > length;
+        ends.then(|| {
+            let why = format!(
+                "{growing} modes of a layer have Re λ > 0, and their softmax kernel ends at the training length"
+            );
+            Limit { length, why }
+        })
+    }
+
+    /// K.
+    fn prepare(&self, l: usize) -> Result<Vec<f32>> {
+        let (context, taps) = (self.system.context(), self.system.settings().taps(l));
+        let mut k = vec![0.0; context.kernels() * context.h * taps];
+        self.system.write_kernel(taps, &mut k)?;
+        Ok(k)
+    }
+
+    fn workspace(&self, l: usize) -> Result<Workspace> {
+        Ok(Box::new(Conv::<f32>::new(1, l, self.system.context().h)?))
+    }
+
+    fn mix(
+        &self,
+        prepared: &[f32],
+        workspace: &mut Workspace,
+        u: &[f32],
+        v: &mut [f32],
+    ) -> Result<()> {
+        let conv: &mut Conv<f32> = workspace.downcast_mut().expect("a workspace of this mixer");
+        if self.system.context().bidirectional {
+            conv.set_kernel_bidirectional(prepared)?;
+        } else {
+            conv.set_kernel(prepared)?;
+        }
+        Ok(conv.forward(u, v)?)
+    }
+
+    fn max_steps(&self) -> Option<Limit> {
+        let cut = self.system.settings().kernel_len;
+        let cut = (cut > 0)
+            .then(|| Limit { length: cut, why: "its kernels are cut there (kernel_len)".into() });
+        self.max_len().or(cut)
+    }
+
+    fn state(&self) -> Result<Box<dyn MixerState>> {
+        let MixerContext { bidirectional, len, .. } = *self.system.context();
+        if bidirectional {
+            return Err(Error::cannot_stream("it looks ahead (bidirectional)"));
+        }
+        if (1..len).contains(&self.system.settings().kernel_len) {
+            return Err(Error::cannot_stream("its kernels are cut (kernel_len)"));
+        }
+        Ok(Box::new(self.recurrence()?.state()))
+    }
+
+    fn step(&self, streams: &mut [State], layer: usize, u: &[f32], v: &mut [f32]) -> Result<()> {
+        let (recurrence, width) = (self.recurrence()?, GROUP * self.system.context().h);
+        let rows = u.chunks(width).zip(v.chunks_mut(width));
+        for (streams, (u, v)) in streams.chunks_mut(GROUP).zip(rows) {
+            let mut states = [const { None }; GROUP];
+            let count = streams.len();
+            for (state, stream) in states.iter_mut().zip(streams) {
+                *state = Some(own_state::<S>(&mut *stream.layers[layer]));
+            }
+            recurrence.step(&mut states[..count], u, v)?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, state: &mut dyn MixerState, u: &[f32], v: &mut [f32]) -> Result<()> {
+        Ok(self.recurrence()?.run(own_state::<S>(state), u, v)?)
+    }
+
+    fn write_state(&self, state: &dyn MixerState, bytes: &mut Vec<u8>) -> Result<()> {
+        let recurrence = self.recurrence()?;
+        let state = (state as &dyn Any).downcast_ref().expect(OWN_STATE);
+        let values = recurrence.values(state);
+        let parts = values.iter().flat_map(|z| [z.re, z.im]);
+        if recurrence.is_single() {
+            bytes.extend(parts.flat_map(|x| (x as f32).to_le_bytes()));
+        } else {
+            bytes.extend(parts.flat_map(f64::to_le_bytes));
+        }
+        Ok(())
+    }
+
+    fn read_state(&self, position: usize, bytes: &mut Bytes<'_>) -> Result<Box<dyn MixerState>> {
+        let recurrence = self.recurrence()?;
+        let single = recurrence.is_single();
+        let mut values = recurrence.values(&recurrence.state());
+        for value in &mut values {
+            let mut part = || if single { bytes.f32().map(f64::from) } else { bytes.f64() };
+            *value = C64::new(part()?, part()?);
+        }
+        let state = recurrence.state_from(position, &values);
+        Ok(Box::new(state.map_err(|e| Error::State(e.to_string()))?))
+    }
+
+    fn set_step(&mut self, r: f64) -> Result<()> {
+        self.recurrence = OnceLock::new();
+        self.system.set_step(r)
+    }
+
+    fn kernel(&self, l: usize) -> Option<Result<Vec<f32>>> {
+        Some(self.prepare(l))
+    }
+}
+
+fn own_state<S: StateSpace>(state: &mut dyn MixerState) -> &mut StateOf<S> {
+    (state as &mut dyn Any).downcast_mut().expect(OWN_STATE)
+}
+
+impl StateValue for dss_kernels::State<f32> {
+    fn reset(&mut self) {
+        self.reset();
+    }
+}
+
+/// That of diagonal systems.
+impl Recurrent for Recurrence<f32> {
+    type State = dss_kernels::State<f32>;
+
+    fn state(&self) -> Self::State {
+        self.state()
+    }
+
+    fn step(
+        &self,
+        streams: &mut [Option<&mut Self::State>],
+        u: &[f32],
+        v: &mut [f32],
+    ) -> dss_kernels::Result<()> {
+        self.step_streams(streams, |state| state.as_deref_mut().expect(OWN_STATE), u, v)
+    }
+
+    fn run(&self, state: &mut Self::State, u: &[f32], v: &mut [f32]) -> dss_kernels::Result<()> {
+        self.run(state, u, v)
+    }
+
+    fn values(&self, state: &Self::State) -> Vec<C64> {
+        self.values(state)
+    }
+
+    /// Modes with Re λ > 0 have sums in f64.
+    fn is_single(&self) -> bool {
+        self.growing_modes() == 0
+    }
+
+    fn state_from(&self, position: usize, values: &[C64]) -> dss_kernels::Result<Self::State> {
+        self.state_from(position, values)
+    }
+}
