@@ -4,6 +4,7 @@
 mod carry;
 mod checkpoints;
 mod common;
+mod declared;
 mod fused_equals_composed;
 mod golden_kernels;
 mod golden_layers;
@@ -11,6 +12,7 @@ mod golden_models;
 mod infer;
 mod models;
 mod padding;
+mod parts;
 mod readme;
 mod s4_layers;
 mod steps;
