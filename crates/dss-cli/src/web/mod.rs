@@ -14,7 +14,6 @@ use crate::failure::Failure;
 use crate::output;
 use page::Page;
 
-
 pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
     let page = args.dir.map_or(Ok(Page::Embedded), folder)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).map_err(|e| {

@@ -275,4 +275,3 @@ fn stored_rows(store: &Store) -> Result<Expressions> {
     }
     Ok(rows)
 }
-

@@ -182,7 +182,7 @@ impl ModelConfig {
         if self.positions != Positions::None {
             let what =
                 "a model with positions = \"fixed\" or \"learned\" has one sampling rate only";
-            return Err(Error::setting("positions", what));
+            return Err(Error::setting(&["model.positions"], what));
         }
         Ok(Self { mixer: self.mixer.settings().at_step(r)?, ..self.clone() })
     }

@@ -14,12 +14,12 @@ mod s4d;
 mod slices;
 
 pub use block::block;
-pub(crate) use op::{Kept, Operation, call};
-pub(crate) use slices::{Float, pooled_tensor, slice};
 pub use embed::embed;
 pub use encode::encode;
 pub use kernel::kernel;
 pub use norm::norm;
+pub(crate) use op::{Kept, Operation, call};
 pub use pool::pool;
 pub use s4::s4_kernel;
 pub use s4d::s4d_kernel;
+pub(crate) use slices::{Float, pooled_tensor, slice};
