@@ -3,6 +3,7 @@
 //! The rest of the crate talks to [`SequenceMixer`] alone. A new mixer is a file here that implements it, and a line in
 //! [`load`]; its settings and arrays are declared in `dss_format::mixer`.
 
+mod attention;
 mod dss;
 mod s4;
 mod s4d;
@@ -35,6 +36,10 @@ pub(crate) fn load(
         }
         MixerConfig::S4d(config) => {
             state_space::load(s4d::S4d::new(config, context, &mut arrays), arrays, residual)
+        }
+        MixerConfig::Attention(config) => {
+            let mixer = attention::AttentionMixer::new(config, context, &mut arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
         }
     }
 }
