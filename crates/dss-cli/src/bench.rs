@@ -5,8 +5,8 @@ use std::process::{self, ExitCode};
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_nn::{InputKind, Io, ModelConfig, NormKind, OutputKind};
+use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_train::config::with_model;
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
@@ -150,12 +150,7 @@ fn form(form: Form) -> (dss_nn::Form, &'static str) {
 }
 
 /// Milliseconds of each timed step.
-fn measure(
-    case: &Case,
-    model: &str,
-    form: dss_nn::Form,
-    steps: usize,
-) -> Result<Vec<f64>, Failure> {
+fn measure(case: &Case, model: &str, form: dss_nn::Form, steps: usize) -> Result<Vec<f64>, Failure> {
     let device = Device::flex().autodiff();
     let Case { h, norm, prenorm, .. } = *case;
     let config =

@@ -3,9 +3,9 @@
 use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
-use dss_infer::{Input, Model, State};
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::{InputKind, Io, ModelConfig, OutputKind};
+use dss_infer::{Input, Model, State};
 use dss_train::config::with_model;
 use dss_train::memory;
 use dss_train::text::plural;

@@ -6,13 +6,13 @@ mod common;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use common::random::Random;
 use common::values;
-use dss_infer as infer;
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::config::{
     Delta, Discretisation, InputKind, Io, LambdaInit, MixerKind, ModelConfig, NormKind, OutputKind,
     Pool, Variant,
 };
 use dss_nn::{Input, Mode, Model};
+use dss_infer as infer;
 
 const L: usize = 40;
 const VOCAB: usize = 7;

@@ -5,9 +5,9 @@ mod common;
 
 use burn::tensor::{DType, Device};
 use common::{TempDir, config, run, small_listops};
-use dss_data::{Loader, Padding, Task};
 use dss_nn::ModelConfig;
 use dss_nn::config::{Form, NormKind};
+use dss_data::{Loader, Padding, Task};
 use dss_train::bridge;
 
 fn batches(task: &Task, batch: usize) -> Vec<dss_data::Batch> {

@@ -4,8 +4,8 @@ mod common;
 
 use burn::tensor::{DType, Device};
 use common::{TempDir, small_listops};
-use dss_data::{Batch, Loader, Padding};
 use dss_nn::{Model, ParamGroup};
+use dss_data::{Batch, Loader, Padding};
 use dss_train::optimiser::{AdamW, Gradients, Rates};
 use dss_train::{Config, bridge};
 

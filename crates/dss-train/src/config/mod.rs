@@ -29,8 +29,8 @@ mod validate;
 
 use std::path::{Path, PathBuf};
 
-use dss_data::TaskConfig;
 use dss_nn::ModelConfig;
+use dss_data::TaskConfig;
 use serde::{Deserialize, Serialize};
 
 pub use docs::{MODEL, SECTIONS, TRAIN};

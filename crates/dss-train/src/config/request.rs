@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use dss_data::TaskConfig;
 use dss_nn::ModelConfig;
+use dss_data::TaskConfig;
 use toml::Value;
 
 use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, Overlay, TABLE};

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_nn::{InputKind, Io, OutputKind};
+use dss_data::{Batch, BatchInput, BatchTarget};
 
 use super::paper;
 use crate::config::Config;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use burn::tensor::{DType, Device};
-use dss_data::{Batch, Loader, Padding, Task, epoch_order};
 use dss_nn::Model;
+use dss_data::{Batch, Loader, Padding, Task, epoch_order};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss_data::{Batch, Task};
 use dss_nn::{Carry, Model, checkpoint};
+use dss_data::{Batch, Task};
 
 use super::clock::Clock;
 use super::events::{Event, Observer, Stopped, Summary};

@@ -1,7 +1,7 @@
 //! Λ of all layers in the complex plane over the points it started from (§4.2).
 
-use dss_kernels::init;
 use dss_nn::{LambdaInit, MixerKind, S4dInit};
+use dss_kernels::init;
 
 use super::{WIDTH, layer_name, titled};
 use crate::inspect::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour};

@@ -37,8 +37,8 @@ pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
         vec![Group { values, ink: Ink::Fixed(layer_colour(i, n)) }]
     });
     let config = &inspection.meta.model;
-    let skew = config.mixer != dss_nn::MixerKind::Dss
-        || config.lambda_init == dss_nn::LambdaInit::SkewHippo;
+    let skew =
+        config.mixer != dss_nn::MixerKind::Dss || config.lambda_init == dss_nn::LambdaInit::SkewHippo;
     let behind = Behind {
         band: None,
         level: skew.then_some(-0.5),
