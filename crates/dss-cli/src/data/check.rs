@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use dss_nn::ModelConfig;
 use dss_data::TaskConfig;
 use dss_data::check::check;
 use dss_nn::ModelConfig;

@@ -13,6 +13,7 @@ use dss_nn::config::{
     NormKind, OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
 };
 use dss_nn::{Input, Mode, Model};
+use dss_infer as infer;
 
 const L: usize = 40;
 const VOCAB: usize = 7;

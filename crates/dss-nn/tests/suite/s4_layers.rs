@@ -10,6 +10,7 @@ use dss_nn::config::{
 };
 use dss_nn::ssm::S4Ssm;
 use dss_nn::{Model, SequenceMixer, Ssm, SsmLayer, SsmLayerConfig};
+use dss_kernels::{C64, init, s4};
 
 fn s4_of(layer: &SsmLayer) -> &S4Ssm {
     let Ssm::S4(ssm) = &layer.ssm else { panic!("not S4") };
