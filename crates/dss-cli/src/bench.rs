@@ -149,7 +149,12 @@ fn form(form: Form) -> (dss_nn::Form, &'static str) {
 }
 
 /// Milliseconds of each timed step.
-fn measure(case: &Case, model: &str, form: dss_nn::Form, steps: usize) -> Result<Vec<f64>, Failure> {
+fn measure(
+    case: &Case,
+    model: &str,
+    form: dss_nn::Form,
+    steps: usize,
+) -> Result<Vec<f64>, Failure> {
     let device = Device::flex().autodiff();
     let Case { h, norm, prenorm, .. } = *case;
     let config = ModelConfig { layers: LAYERS, h, norm, prenorm, form, ..Default::default() };

@@ -4,10 +4,10 @@ use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
 use dss_infer::{Input, Model, State};
+use dss_infer::{Input, Model, State};
 use dss_nn::checkpoint;
 use dss_nn::config::DssConfig;
 use dss_nn::{InputKind, Io, ModelConfig, OutputKind};
-use dss_infer::{Input, Model, State};
 use dss_train::config::with_model;
 use dss_train::memory;
 use dss_train::text::plural;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use dss_nn::checkpoint;
 use dss_data::units;
 use dss_infer::{Model, ModelFile, Precision};
+use dss_nn::checkpoint;
 
 use crate::args::{ExportArgs, ImportArgs};
 use crate::failure::Failure;

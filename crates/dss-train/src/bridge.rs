@@ -1,8 +1,8 @@
 //! From the data's side to the model's: shapes of tasks, tensors of batches.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use dss_nn::config::{InputKind, Io, OutputKind};
 use dss_data::{Batch, BatchInput, TargetKind, TaskSpec};
+use dss_nn::config::{InputKind, Io, OutputKind};
 
 use crate::error::{Error, Result};
 

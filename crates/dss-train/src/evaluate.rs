@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use burn::module::Module;
 use burn::tensor::{DType, Device};
+use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::{Mode, Model};
-use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
 
 use crate::error::{Error, Result};
 use crate::predict::encoder;

@@ -7,13 +7,13 @@ use crate::common::random::Random;
 use crate::common::values;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
+use dss_infer as infer;
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::config::{
     Delta, Discretisation, DssConfig, Gelu, InputKind, Io, LambdaInit, MixerConfig, ModelConfig,
     NormKind, OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
 };
 use dss_nn::{Input, Mode, Model};
-use dss_infer as infer;
 
 const L: usize = 40;
 const VOCAB: usize = 7;

@@ -5,12 +5,12 @@ use crate::common::{FORMS, Golden, assert_close, channels_last, device, grad, te
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
 use dss_kernels::{C64, init, s4};
+use dss_kernels::{C64, init, s4};
 use dss_nn::config::{
     Discretisation, Form, InputKind, Io, MixerKind, ModelConfig, OutputKind, S4dInit,
 };
 use dss_nn::ssm::S4Ssm;
 use dss_nn::{Model, SequenceMixer, Ssm, SsmLayer, SsmLayerConfig};
-use dss_kernels::{C64, init, s4};
 
 fn s4_of(layer: &SsmLayer) -> &S4Ssm {
     let Ssm::S4(ssm) = &layer.ssm else { panic!("not S4") };

@@ -45,11 +45,7 @@ const fn ours(
 pub const LRA: PaperTable = PaperTable {
     tasks: &["listops", "text", "retrieval", "image", "pathfinder", "path-x"],
     rows: &[
-        ours(
-            "transformer",
-            &["36.37", "64.27", "57.46", "42.44", "71.40", FAILS],
-            Some("53.66"),
-        ),
+        ours("transformer", &["36.37", "64.27", "57.46", "42.44", "71.40", FAILS], Some("53.66")),
         reported("Reformer", &["37.27", "56.10", "53.40", "38.07", "68.50", FAILS], Some("50.56")),
         reported("BigBird", &["36.05", "64.02", "59.29", "40.83", "74.87", FAILS], Some("54.17")),
         reported(

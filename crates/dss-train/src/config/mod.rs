@@ -33,8 +33,8 @@ mod value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use dss_nn::ModelConfig;
 use dss_data::TaskConfig;
+use dss_nn::ModelConfig;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 

@@ -273,7 +273,10 @@ fn s4_has_the_papers_rows() {
             modelled(task, "paper", "s4", &[]).resolve().unwrap();
         let found = (m.layers, m.h, t.lr, t.batch, t.epochs, t.weight_decay, t.patience);
         assert_eq!(found, row, "{task}");
-        assert_eq!((m.mixer, m.n, t.lr_lambda, t.lr_delta), (dss_nn::MixerKind::S4, 64, 1e-3, 1e-3));
+        assert_eq!(
+            (m.mixer, m.n, t.lr_lambda, t.lr_delta),
+            (dss_nn::MixerKind::S4, 64, 1e-3, 1e-3)
+        );
         assert_eq!((m.delta_min, m.delta_max, t.lr_w), (0.001, 0.1, t.lr), "{task}");
         for key in ["model.mixer", "train.lr", "train.lr_w", "train.lr_delta", "train.patience"] {
             assert!(!sources.source(key).contains("DSS"), "{task} {key}: {}", sources.source(key));

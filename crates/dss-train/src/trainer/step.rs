@@ -4,9 +4,9 @@
 //! kernels; the summed dK then goes once through the kernels' own backward pass.
 
 use burn::tensor::{DType, Tensor, TensorData};
+use dss_data::Batch;
 use dss_nn::ops::BatchStats;
 use dss_nn::{Carry, DropoutKey, Mode, Model};
-use dss_data::Batch;
 
 use crate::bridge;
 use crate::error::Result;

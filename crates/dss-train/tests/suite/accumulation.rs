@@ -4,9 +4,9 @@
 use crate::common::{TempDir, config, run, small_listops};
 use burn::tensor::{DType, Device};
 use dss_data::{Loader, Padding, Task};
+use dss_data::{Loader, Padding, Task};
 use dss_nn::ModelConfig;
 use dss_nn::config::{Form, NormKind};
-use dss_data::{Loader, Padding, Task};
 use dss_train::bridge;
 
 fn batches(task: &Task, batch: usize) -> Vec<dss_data::Batch> {

@@ -9,9 +9,9 @@ use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
+use dss_data::BatchTarget;
 use dss_nn::config::{Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Variant};
 use dss_nn::{DropoutKey, Input, Mode, Model};
-use dss_data::BatchTarget;
 use dss_train::optimiser::{AdamW, Gradients, Rates};
 use dss_train::{bridge, loss};
 use safetensors::{Dtype, SafeTensors};
