@@ -4,7 +4,6 @@ use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
 use dss_infer::{Input, Model, State};
-use dss_infer::{Input, Model, State};
 use dss_nn::checkpoint;
 use dss_nn::config::DssConfig;
 use dss_nn::{InputKind, Io, ModelConfig, OutputKind};

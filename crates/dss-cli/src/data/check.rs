@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use dss_data::TaskConfig;
 use dss_data::check::check;
 use dss_nn::ModelConfig;
-use dss_nn::ModelConfig;
 use dss_train::config::Setting;
 use dss_train::{Config, TrainConfig, threads};
 

@@ -5,7 +5,6 @@ use crate::common::{FORMS, Golden, assert_close, channels_last, device, grad, te
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
 use dss_kernels::{C64, init, s4};
-use dss_kernels::{C64, init, s4};
 use dss_nn::config::{
     Discretisation, Form, InputKind, Io, MixerKind, ModelConfig, OutputKind, S4dInit,
 };

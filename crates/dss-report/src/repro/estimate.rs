@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
+use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_nn::{InputKind, Io, OutputKind};
 use dss_train::config::Config;
 use dss_train::gradients;

@@ -4,7 +4,6 @@
 use crate::common::{TempDir, config, run, small_listops};
 use burn::tensor::{DType, Device};
 use dss_data::{Loader, Padding, Task};
-use dss_data::{Loader, Padding, Task};
 use dss_nn::ModelConfig;
 use dss_nn::config::{Form, NormKind};
 use dss_train::bridge;

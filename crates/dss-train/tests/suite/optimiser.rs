@@ -3,7 +3,6 @@
 use crate::common::{TempDir, small_listops};
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, Loader, Padding};
-use dss_data::{Batch, Loader, Padding};
 use dss_nn::{Model, ParamGroup};
 use dss_train::optimiser::{AdamW, Gradients, Rates};
 use dss_train::{Config, bridge};
