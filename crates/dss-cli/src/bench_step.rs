@@ -4,7 +4,8 @@ use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
 use dss_infer::{Input, Model, State};
-use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::checkpoint;
+use dss_nn::config::DssConfig;
 use dss_nn::{InputKind, Io, ModelConfig, OutputKind};
 use dss_train::config::with_model;
 use dss_train::memory;
@@ -28,7 +29,8 @@ const TIME: Duration = Duration::from_secs(1);
 
 pub fn run(args: BenchStepArgs) -> Result<ExitCode, Failure> {
     let BenchStepArgs { layers, h, n, .. } = args;
-    let config = ModelConfig { layers, h, n, prenorm: true, ..ModelConfig::default() };
+    let mixer = DssConfig { n, ..DssConfig::default() }.into();
+    let config = ModelConfig { layers, h, mixer, prenorm: true, ..ModelConfig::default() };
     let config = with_model(&config, &args.model)?;
     let io = Io {
         input: InputKind::Values { channels: 1 },

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use burn::tensor::Device;
 use dss_report::inspect::causality::Causality;
-use dss_report::inspect::modes::Deltas;
+use dss_report::inspect::deltas::Deltas;
 use dss_report::inspect::statistics::Spread;
-use dss_report::inspect::{Inspection, LayerReport, Report, export, kind, pictures};
+use dss_report::inspect::{Inspection, LayerReport, Report, export, pictures};
 use dss_report::report::write_report;
 use dss_train::text::plural;
 use dss_train::threads;

@@ -15,7 +15,6 @@ pub(crate) struct Layer {
 /// What surrounds a mixer v = Mix(u): u = before(x), then x = after(x, u, v).
 pub(crate) enum Around {
     /// Norm and residual.
-    #[allow(dead_code, reason = "that of mixers without a fused form")]
     Residual(Residual),
     /// Norm and residual in one pass with what follows the mixer.
     Fused(Rows<f32>),

@@ -111,13 +111,9 @@ pub use prepared::{Prepared, PreparedModel};
 
 /// The settings of a model: those of `dss_format`.
 pub mod config {
-    pub use dss_format::mixer::{
-        Delta, Discretisation, DssConfig, LambdaInit, MixerSettings, S4Config, S4dConfig, S4dInit,
-        Variant,
-    };
+    pub use dss_format::mixer::*;
     pub use dss_format::{
-        Form, Gelu, InputKind, Io, MixerConfig, MixerContext, ModelConfig, NormKind, OutputKind,
-        Pool, Positions,
+        Form, Gelu, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions,
     };
 }
 

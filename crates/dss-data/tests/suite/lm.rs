@@ -124,7 +124,7 @@ fn a_new_text_is_scored_but_for_its_first_token() {
     let task = load(LmConfig { len: 8, ..LmConfig::default() }, Some(&path)).unwrap();
     let Encoder::Lm(encoder) = &task.encoder else { panic!() };
     fs::write(&new, "dcbadcbadcbadcba").unwrap();
-    let text = lm::score(&encoder, &new).unwrap();
+    let text = lm::score(encoder, &new).unwrap();
     assert_eq!(text.tokens, 15);
     assert_eq!(scored(&*text.windows), [2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0]);
     assert_eq!(text.spec, task.spec);
@@ -132,10 +132,10 @@ fn a_new_text_is_scored_but_for_its_first_token() {
     assert!(matches!(&read[0].1, Input::Tokens(ids) if ids.len() == 16));
 
     fs::write(&new, "abcd\nab").unwrap();
-    let error = lm::score(&encoder, &new).err().unwrap().to_string();
+    let error = lm::score(encoder, &new).err().unwrap().to_string();
     assert!(error.contains("line 1") && error.contains(r"'\n'"), "{error}");
     fs::write(&new, "a").unwrap();
-    assert!(lm::score(&encoder, &new).is_err());
+    assert!(lm::score(encoder, &new).is_err());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! A new mixer is a file here, with its settings and the tensors they bring, and a line in the list below; then a file
 //! in `dss-nn` that trains it and, where it can run without Burn, one in `dss-infer`.
 
+mod attention;
 mod dss;
 mod s4;
 mod s4d;
@@ -15,6 +16,7 @@ use crate::config::{Form, ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
+pub use attention::AttentionConfig;
 pub use dss::{Delta, DssConfig, LambdaInit, Variant};
 pub use s4::S4Config;
 pub use s4d::{Discretisation, S4dConfig, S4dInit};
@@ -89,6 +91,8 @@ mixers! {
     S4(S4Config) = "s4",
     /// Diagonal, in the parameterisation of Gu, Gupta, Goel and Ré 2022.
     S4d(S4dConfig) = "s4d",
+    /// Softmax attention.
+    Attention(AttentionConfig) = "attention",
 }
 
 impl Default for MixerConfig {

@@ -1,18 +1,16 @@
 //! DSS (§3.1 of the paper): Λ, Δ and W.
 
-use dss_format::MixerContext;
-use dss_format::mixer::ssm::SsmSettings;
-use dss_format::mixer::{DssConfig, Variant};
+use dss_format::mixer::{Delta, DssConfig, Variant};
 use dss_kernels::Recurrence;
 use dss_kernels::kernel::{Kernel, KernelConfig, Params};
 
-use super::state_space::StateSpace;
+use super::state_space::{Sizes, StateSpace, moved};
 use crate::arrays::Arrays;
 use crate::error::Result;
 
 pub(super) struct Dss {
-    config: DssConfig,
-    context: MixerContext,
+    variant: Variant,
+    delta: Delta,
     lambda_re: Vec<f32>,
     lambda_im: Vec<f32>,
     delta_log: Vec<f32>,
@@ -20,11 +18,11 @@ pub(super) struct Dss {
 }
 
 impl Dss {
-    pub(super) fn new(config: DssConfig, context: MixerContext, arrays: &mut Arrays<'_>) -> Self {
+    pub(super) fn new(config: &DssConfig, arrays: &mut Arrays<'_>) -> Self {
         let lambda = arrays.take("lambda");
         Self {
-            config,
-            context,
+            variant: config.variant,
+            delta: config.delta,
             lambda_re: lambda.iter().step_by(2).copied().collect(),
             lambda_im: lambda.iter().skip(1).step_by(2).copied().collect(),
             delta_log: arrays.take("delta_log"),
@@ -32,12 +30,11 @@ impl Dss {
         }
     }
 
-    fn sizes(&self, taps: usize) -> KernelConfig {
-        let DssConfig { n, variant, delta, .. } = self.config;
-        KernelConfig::new(variant.into(), self.context.h, n, taps)
-            .delta(delta.into())
-            .channels(self.context.kernels())
-            .norm_len(self.norm_len())
+    fn config(&self, sizes: &Sizes, taps: usize) -> KernelConfig {
+        KernelConfig::new(self.variant.into(), sizes.h, sizes.n, taps)
+            .delta(self.delta.into())
+            .channels(sizes.kernels)
+            .norm_len(sizes.norm_len)
     }
 
     fn params(&self) -> Params<'_, f32> {
@@ -49,35 +46,26 @@ impl Dss {
 impl StateSpace for Dss {
     type Recurrence = Recurrence<f32>;
 
-    fn settings(&self) -> SsmSettings {
-        self.config.shared()
+    fn write_kernel(&self, sizes: &Sizes, taps: usize, k: &mut [f32]) -> Result<()> {
+        Ok(Kernel::new(self.config(sizes, taps))?.forward(&self.params(), k)?)
     }
 
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn write_kernel(&self, taps: usize, k: &mut [f32]) -> Result<()> {
-        Ok(Kernel::new(self.sizes(taps))?.forward(&self.params(), k)?)
-    }
-
-    fn recurrence(&self) -> dss_kernels::Result<Recurrence<f32>> {
-        Recurrence::new(self.sizes(self.norm_len()), &self.params())
+    fn recurrence(&self, sizes: &Sizes) -> dss_kernels::Result<Recurrence<f32>> {
+        Recurrence::new(self.config(sizes, sizes.norm_len), &self.params())
     }
 
     fn growing_modes(&self) -> usize {
-        match self.config.variant {
+        match self.variant {
             Variant::Softmax => self.lambda_re.iter().filter(|&&re| re > 0.0).count(),
             Variant::Exp | Variant::ExpNoScale => 0,
         }
     }
 
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.delta_log.iter_mut().for_each(|delta| *delta += r.ln() as f32);
-        if self.config.variant == Variant::ExpNoScale {
+    fn set_step(&mut self, _old: &Sizes, _new: &Sizes, r: f64) -> Result<()> {
+        moved(&mut self.delta_log, r);
+        if self.variant == Variant::ExpNoScale {
             self.w.iter_mut().for_each(|w| *w *= r as f32);
         }
-        (self.config, self.context) = (self.config.with_step(r), self.context.at_step(r));
         Ok(())
     }
 }

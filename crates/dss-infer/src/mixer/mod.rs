@@ -3,6 +3,7 @@
 //! The rest of the crate talks to [`SequenceMixer`] alone. A new mixer is a file here that implements it, and a line in
 //! [`load`]; its settings and arrays are declared in `dss_format::mixer`.
 
+mod attention;
 mod dss;
 mod s4;
 mod s4d;
@@ -17,6 +18,9 @@ use crate::arrays::Arrays;
 use crate::error::Result;
 use crate::layer::{Around, Residual};
 use crate::state::{Bytes, State};
+use dss::Dss;
+use s4::S4;
+use s4d::S4d;
 
 /// The mixer of a layer out of its arrays, and what surrounds it. A mixer without a fused form leaves
 /// [`Around::Residual`] as it is.
@@ -26,15 +30,18 @@ pub(crate) fn load(
     mut arrays: Arrays<'_>,
     residual: Residual,
 ) -> Result<(Box<dyn SequenceMixer>, Around)> {
-    match *config {
-        MixerConfig::Dss(config) => {
-            state_space::load(dss::Dss::new(config, context, &mut arrays), arrays, residual)
+    let arrays = &mut arrays;
+    match config {
+        MixerConfig::Dss(dss) => {
+            state_space::load(Dss::new(dss, arrays), config, context, arrays, residual)
         }
-        MixerConfig::S4(config) => {
-            state_space::load(s4::S4::new(config, context, &mut arrays), arrays, residual)
+        MixerConfig::S4(_) => state_space::load(S4::new(arrays), config, context, arrays, residual),
+        MixerConfig::S4d(s4d) => {
+            state_space::load(S4d::new(s4d, arrays), config, context, arrays, residual)
         }
-        MixerConfig::S4d(config) => {
-            state_space::load(s4d::S4d::new(config, context, &mut arrays), arrays, residual)
+        MixerConfig::Attention(config) => {
+            let mixer = attention::AttentionMixer::new(config, context, &mut arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
         }
     }
 }

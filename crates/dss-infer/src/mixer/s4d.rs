@@ -1,18 +1,15 @@
 //! S4D: diagonal, one of each conjugate pair of states stored; B = 1.
 
-use dss_format::MixerContext;
-use dss_format::mixer::S4dConfig;
-use dss_format::mixer::ssm::SsmSettings;
+use dss_format::mixer::{Discretisation, S4dConfig};
 use dss_kernels::Recurrence;
 use dss_kernels::s4d::{self, Kernel, KernelConfig, Params};
 
-use super::state_space::StateSpace;
+use super::state_space::{Sizes, StateSpace, moved};
 use crate::arrays::Arrays;
 use crate::error::Result;
 
 pub(super) struct S4d {
-    config: S4dConfig,
-    context: MixerContext,
+    discretisation: Discretisation,
     lambda_re: Vec<f32>,
     lambda_im: Vec<f32>,
     c: Vec<f32>,
@@ -20,10 +17,9 @@ pub(super) struct S4d {
 }
 
 impl S4d {
-    pub(super) fn new(config: S4dConfig, context: MixerContext, arrays: &mut Arrays<'_>) -> Self {
+    pub(super) fn new(config: &S4dConfig, arrays: &mut Arrays<'_>) -> Self {
         Self {
-            config,
-            context,
+            discretisation: config.discretisation,
             lambda_re: arrays.take("lambda_re"),
             lambda_im: arrays.take("lambda_im"),
             c: arrays.take("c"),
@@ -31,10 +27,9 @@ impl S4d {
         }
     }
 
-    fn sizes(&self, taps: usize) -> KernelConfig {
-        let S4dConfig { n, discretisation, .. } = self.config;
-        KernelConfig::new(discretisation.into(), self.context.h, n, taps)
-            .channels(self.context.kernels())
+    fn config(&self, sizes: &Sizes, taps: usize) -> KernelConfig {
+        KernelConfig::new(self.discretisation.into(), sizes.h, sizes.n, taps)
+            .channels(sizes.kernels)
             .systems(1)
     }
 
@@ -47,25 +42,16 @@ impl S4d {
 impl StateSpace for S4d {
     type Recurrence = Recurrence<f32>;
 
-    fn settings(&self) -> SsmSettings {
-        self.config.shared()
+    fn write_kernel(&self, sizes: &Sizes, taps: usize, k: &mut [f32]) -> Result<()> {
+        Ok(Kernel::new(self.config(sizes, taps))?.forward(&self.params(), k)?)
     }
 
-    fn context(&self) -> &MixerContext {
-        &self.context
+    fn recurrence(&self, sizes: &Sizes) -> dss_kernels::Result<Recurrence<f32>> {
+        s4d::recurrence(self.config(sizes, sizes.norm_len), &self.params())
     }
 
-    fn write_kernel(&self, taps: usize, k: &mut [f32]) -> Result<()> {
-        Ok(Kernel::new(self.sizes(taps))?.forward(&self.params(), k)?)
-    }
-
-    fn recurrence(&self) -> dss_kernels::Result<Recurrence<f32>> {
-        s4d::recurrence(self.sizes(self.norm_len()), &self.params())
-    }
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.delta_log.iter_mut().for_each(|delta| *delta += r.ln() as f32);
-        (self.config, self.context) = (self.config.with_step(r), self.context.at_step(r));
+    fn set_step(&mut self, _old: &Sizes, _new: &Sizes, r: f64) -> Result<()> {
+        moved(&mut self.delta_log, r);
         Ok(())
     }
 }

@@ -4,10 +4,10 @@
 use std::any::Any;
 use std::sync::OnceLock;
 
-use dss_format::MixerContext;
 use dss_format::mixer::ssm::SsmSettings;
+use dss_format::{MixerConfig, MixerContext};
 use dss_kernels::frozen::{Norm, Rows, RowsParams};
-use dss_kernels::{C64, Conv, Recurrence};
+use dss_kernels::{C64, Conv, Recurrence, s4};
 
 use super::{Limit, MixerState, SequenceMixer, StateValue, Workspace};
 use crate::arrays::Arrays;
@@ -20,30 +20,34 @@ use crate::state::{Bytes, State};
 pub(super) trait StateSpace: Send + Sync + 'static {
     type Recurrence: Recurrent;
 
-    /// What it shares with the other kinds.
-    fn settings(&self) -> SsmSettings;
-
-    /// What it knows of the model around it.
-    fn context(&self) -> &MixerContext;
-
     /// K: `[C, H, taps]`.
-    fn write_kernel(&self, taps: usize, k: &mut [f32]) -> Result<()>;
+    fn write_kernel(&self, sizes: &Sizes, taps: usize, k: &mut [f32]) -> Result<()>;
 
     /// The recurrence that gives the same as the kernel.
-    fn recurrence(&self) -> dss_kernels::Result<Self::Recurrence>;
+    fn recurrence(&self, sizes: &Sizes) -> dss_kernels::Result<Self::Recurrence>;
 
     /// How many modes have Re λ > 0 and a kernel that ends at the training length.
     fn growing_modes(&self) -> usize {
         0
     }
 
-    /// As [`SequenceMixer::set_step`].
-    fn set_step(&mut self, r: f64) -> Result<()>;
+    /// As [`SequenceMixer::set_step`], with the sizes before and after.
+    fn set_step(&mut self, old: &Sizes, new: &Sizes, r: f64) -> Result<()>;
+}
 
+/// Sizes of a state space.
+pub(super) struct Sizes {
+    pub h: usize,
+    pub n: usize,
+    /// C: per channel.
+    pub kernels: usize,
     /// The taps at the training length: what the softmax's normaliser and S4's C̃ go by.
-    fn norm_len(&self) -> usize {
-        self.settings().taps(self.context().len)
-    }
+    pub norm_len: usize,
+}
+
+/// Δ becomes r·Δ.
+pub(super) fn moved(delta_log: &mut [f32], r: f64) {
+    delta_log.iter_mut().for_each(|delta| *delta += r.ln() as f32);
 }
 
 /// What the recurrences of `dss_kernels` have in common.
@@ -66,6 +70,8 @@ pub(super) trait Recurrent: Send + Sync + 'static {
 
 struct StateSpaceMixer<S: StateSpace> {
     system: S,
+    config: MixerConfig,
+    context: MixerContext,
     /// Made when the first stream begins.
     recurrence: OnceLock<dss_kernels::Result<S::Recurrence>>,
 }
@@ -75,12 +81,16 @@ const GROUP: usize = 64;
 
 pub(super) fn load<S: StateSpace>(
     system: S,
-    mut arrays: Arrays<'_>,
+    config: &MixerConfig,
+    context: MixerContext,
+    arrays: &mut Arrays<'_>,
     residual: Residual,
 ) -> Result<(Box<dyn SequenceMixer>, Around)> {
+    let config = config.clone();
+    let mixer = StateSpaceMixer { system, config, context, recurrence: OnceLock::new() };
     let (d, out) = (arrays.take("d"), arrays.linear("out"));
-    let around = Around::Fused(rows(&d, out, residual, system.settings().glu)?);
-    Ok((Box::new(StateSpaceMixer { system, recurrence: OnceLock::new() }), around))
+    let around = Around::Fused(rows(&d, out, residual, mixer.settings().glu)?);
+    Ok((Box::new(mixer), around))
 }
 
 /// The rows, with a BatchNorm behind the block folded into it: scale·(x + W·g + b) + shift is
@@ -118,8 +128,24 @@ fn rows(d: &[f32], out: LinearWeights, residual: Residual, glu: bool) -> Result<
 }
 
 impl<S: StateSpace> StateSpaceMixer<S> {
+    fn settings(&self) -> SsmSettings {
+        self.config.settings().ssm().expect("a state space")
+    }
+
+    fn sizes(&self) -> Sizes {
+        let (settings, context) = (self.settings(), &self.context);
+        let norm_len = settings.taps(context.len);
+        Sizes { h: context.h, n: settings.n, kernels: context.kernels(), norm_len }
+    }
+
+    /// Kernels can be made for sequences of length `len`.
+    fn check_len(&self, len: usize) -> Result<()> {
+        let context = MixerContext { len, ..self.context };
+        self.config.settings().validate(&context).map_err(|e| Error::input(e.to_string()))
+    }
+
     fn recurrence(&self) -> Result<&S::Recurrence> {
-        let made = self.recurrence.get_or_init(|| self.system.recurrence());
+        let made = self.recurrence.get_or_init(|| self.system.recurrence(&self.sizes()));
         made.as_ref().map_err(Error::cannot_stream)
     }
 }
@@ -131,8 +157,8 @@ const OWN_STATE: &str = "a state of this mixer";
 
 impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
     fn max_len(&self) -> Option<Limit> {
-        let (growing, length) = (self.system.growing_modes(), self.system.norm_len());
-        let ends = growing > 0 && self.system.settings().taps(usize::MAX) > length;
+        let (growing, length) = (self.system.growing_modes(), self.sizes().norm_len);
+        let ends = growing > 0 && self.settings().taps(usize::MAX) > length;
         ends.then(|| {
             let why = format!(
                 "{growing} modes of a layer have Re λ > 0, and their softmax kernel ends at the training length"
@@ -143,14 +169,15 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
 
     /// K.
     fn prepare(&self, l: usize) -> Result<Vec<f32>> {
-        let (context, taps) = (self.system.context(), self.system.settings().taps(l));
-        let mut k = vec![0.0; context.kernels() * context.h * taps];
-        self.system.write_kernel(taps, &mut k)?;
+        self.check_len(l)?;
+        let (sizes, taps) = (self.sizes(), self.settings().taps(l));
+        let mut k = vec![0.0; sizes.kernels * sizes.h * taps];
+        self.system.write_kernel(&sizes, taps, &mut k)?;
         Ok(k)
     }
 
     fn workspace(&self, l: usize) -> Result<Workspace> {
-        Ok(Box::new(Conv::<f32>::new(1, l, self.system.context().h)?))
+        Ok(Box::new(Conv::<f32>::new(1, l, self.context.h)?))
     }
 
     fn mix(
@@ -161,7 +188,7 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
         v: &mut [f32],
     ) -> Result<()> {
         let conv: &mut Conv<f32> = workspace.downcast_mut().expect("a workspace of this mixer");
-        if self.system.context().bidirectional {
+        if self.context.bidirectional {
             conv.set_kernel_bidirectional(prepared)?;
         } else {
             conv.set_kernel(prepared)?;
@@ -170,25 +197,25 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
     }
 
     fn max_steps(&self) -> Option<Limit> {
-        let cut = self.system.settings().kernel_len;
+        let cut = self.settings().kernel_len;
         let cut = (cut > 0)
             .then(|| Limit { length: cut, why: "its kernels are cut there (kernel_len)".into() });
         self.max_len().or(cut)
     }
 
     fn state(&self) -> Result<Box<dyn MixerState>> {
-        let MixerContext { bidirectional, len, .. } = *self.system.context();
+        let MixerContext { bidirectional, len, .. } = self.context;
         if bidirectional {
             return Err(Error::cannot_stream("it looks ahead (bidirectional)"));
         }
-        if (1..len).contains(&self.system.settings().kernel_len) {
+        if (1..len).contains(&self.settings().kernel_len) {
             return Err(Error::cannot_stream("its kernels are cut (kernel_len)"));
         }
         Ok(Box::new(self.recurrence()?.state()))
     }
 
     fn step(&self, streams: &mut [State], layer: usize, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let (recurrence, width) = (self.recurrence()?, GROUP * self.system.context().h);
+        let (recurrence, width) = (self.recurrence()?, GROUP * self.context.h);
         let rows = u.chunks(width).zip(v.chunks_mut(width));
         for (streams, (u, v)) in streams.chunks_mut(GROUP).zip(rows) {
             let mut states = [const { None }; GROUP];
@@ -231,8 +258,12 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
     }
 
     fn set_step(&mut self, r: f64) -> Result<()> {
+        let old = self.sizes();
+        self.config = self.config.settings().at_step(r)?;
+        self.context = self.context.at_step(r);
+        self.check_len(self.context.len)?;
         self.recurrence = OnceLock::new();
-        self.system.set_step(r)
+        self.system.set_step(&old, &self.sizes(), r)
     }
 
     fn kernel(&self, l: usize) -> Option<Result<Vec<f32>>> {
@@ -244,43 +275,48 @@ fn own_state<S: StateSpace>(state: &mut dyn MixerState) -> &mut StateOf<S> {
     (state as &mut dyn Any).downcast_mut().expect(OWN_STATE)
 }
 
-impl StateValue for dss_kernels::State<f32> {
-    fn reset(&mut self) {
-        self.reset();
-    }
+macro_rules! recurrent {
+    ($recurrence:ty, $state:ty, $is_single:expr) => {
+        impl StateValue for $state {
+            fn reset(&mut self) {
+                self.reset();
+            }
+        }
+
+        impl Recurrent for $recurrence {
+            type State = $state;
+
+            fn state(&self) -> $state {
+                self.state()
+            }
+
+            fn step(
+                &self,
+                streams: &mut [Option<&mut $state>],
+                u: &[f32],
+                v: &mut [f32],
+            ) -> dss_kernels::Result<()> {
+                self.step_streams(streams, |state| state.as_deref_mut().expect(OWN_STATE), u, v)
+            }
+
+            fn run(&self, state: &mut $state, u: &[f32], v: &mut [f32]) -> dss_kernels::Result<()> {
+                self.run(state, u, v)
+            }
+
+            fn values(&self, state: &$state) -> Vec<C64> {
+                self.values(state)
+            }
+
+            fn is_single(&self) -> bool {
+                $is_single(self)
+            }
+
+            fn state_from(&self, position: usize, values: &[C64]) -> dss_kernels::Result<$state> {
+                self.state_from(position, values)
+            }
+        }
+    };
 }
-
-/// That of diagonal systems.
-impl Recurrent for Recurrence<f32> {
-    type State = dss_kernels::State<f32>;
-
-    fn state(&self) -> Self::State {
-        self.state()
-    }
-
-    fn step(
-        &self,
-        streams: &mut [Option<&mut Self::State>],
-        u: &[f32],
-        v: &mut [f32],
-    ) -> dss_kernels::Result<()> {
-        self.step_streams(streams, |state| state.as_deref_mut().expect(OWN_STATE), u, v)
-    }
-
-    fn run(&self, state: &mut Self::State, u: &[f32], v: &mut [f32]) -> dss_kernels::Result<()> {
-        self.run(state, u, v)
-    }
-
-    fn values(&self, state: &Self::State) -> Vec<C64> {
-        self.values(state)
-    }
-
-    /// Modes with Re λ > 0 have sums in f64.
-    fn is_single(&self) -> bool {
-        self.growing_modes() == 0
-    }
-
-    fn state_from(&self, position: usize, values: &[C64]) -> dss_kernels::Result<Self::State> {
-        self.state_from(position, values)
-    }
-}
+// Of diagonal systems; modes with Re λ > 0 have sums in f64.
+recurrent!(Recurrence<f32>, dss_kernels::State<f32>, |model: &Self| model.growing_modes() == 0);
+recurrent!(s4::Recurrence, s4::State, |_| false);

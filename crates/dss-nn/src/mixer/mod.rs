@@ -4,6 +4,7 @@
 //! [`SequenceMixer`] alone. A new mixer is a file here that implements it, and a line in the list of [`Mixer`]; its
 //! settings and tensors are declared in `dss_format::mixer`.
 
+mod attention;
 mod dss;
 mod modes;
 mod s4;
@@ -27,6 +28,7 @@ use crate::ops::{BatchStats, NormMode};
 use crate::prepared::Prepared;
 use crate::random::stream;
 
+pub use attention::AttentionLayer;
 pub use dss::DssLayer;
 pub use modes::{Eigenvalue, ModeStep, Modes};
 pub use s4::S4Layer;
@@ -67,6 +69,8 @@ mixers! {
     S4(S4Layer),
     /// Diagonal, in conjugate pairs.
     S4d(S4dLayer),
+    /// Softmax attention.
+    Attention(AttentionLayer),
 }
 
 /// A map of sequences `[B, L, H]` -> `[B, L, H]`.

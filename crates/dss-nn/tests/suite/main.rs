@@ -1,6 +1,7 @@
 //! The modules against golden tensors, the composed form, `dss-infer` and files.
 #![allow(missing_docs)]
 
+mod attention;
 mod carry;
 mod checkpoints;
 mod common;

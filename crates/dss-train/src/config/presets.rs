@@ -129,6 +129,7 @@ macro_rules! overlays {
 const DSS: &[&str] = &["dss"];
 pub(super) const S4_FAMILY: &[&str] = &["s4", "s4d"];
 const ANY_SSM: &[&str] = &["dss", "s4", "s4d"];
+const ATTENTION: &[&str] = &["attention"];
 
 /// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
 pub const MODELS: &[NamedOverlay] = overlays![
@@ -138,6 +139,7 @@ pub const MODELS: &[NamedOverlay] = overlays![
     "dss-exp-no-scale" as "DSS-exp-no-scale" for DSS,
     "s4" as "S4" for S4_FAMILY,
     "s4d" as "S4D" for S4_FAMILY,
+    "transformer" as "Transformer" for ATTENTION,
 ];
 
 /// The ablations.

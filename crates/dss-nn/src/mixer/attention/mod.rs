@@ -1,0 +1,153 @@
+//! Softmax attention with several heads (Vaswani et al. 2017, Eq. 1): softmax(q·kᵀ/√d)·v per head, between linear maps.
+//!
+//! In the fused form memory is O(L·Q): no `[L, L]` matrix is kept. The composed form is the specification.
+
+mod composed;
+mod fused;
+mod state;
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use dss_format::MixerContext;
+use dss_format::mixer::AttentionConfig;
+
+use super::state::MixerState;
+use super::{Init, Mixer, Pass, SequenceMixer};
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::feed_forward::xavier;
+use crate::linear::parameter;
+use crate::prepared::Prepared;
+use state::AttentionState;
+
+/// An attention layer.
+#[derive(Module, Debug)]
+pub struct AttentionLayer {
+    /// Queries: `[Q, H]`.
+    pub q: Projection,
+    /// Keys: `[Q, H]`.
+    pub k: Projection,
+    /// Values: `[Q, H]`.
+    pub v: Projection,
+    /// The output: `[H, Q]`.
+    pub out: Projection,
+    #[module(skip)]
+    config: AttentionConfig,
+    #[module(skip)]
+    context: MixerContext,
+}
+
+/// A linear map, with a bias or without.
+#[derive(Module, Debug)]
+pub struct Projection {
+    /// `[out, in]`, Xavier-uniform.
+    pub weight: Param<Tensor<2>>,
+    /// `[out]`, 0 at first.
+    pub bias: Option<Param<Tensor<1>>>,
+}
+
+/// How heads attend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttentionSpec {
+    /// How many heads share the channels.
+    pub heads: usize,
+    /// Whether a position sees only those up to itself.
+    pub causal: bool,
+}
+
+impl Projection {
+    fn init(name: &str, inputs: usize, outputs: usize, bias: bool, init: &Init) -> Self {
+        let weight =
+            xavier(inputs, outputs, &mut init.stream(&format!("{name}.weight")), init.device);
+        let bias = bias.then(|| parameter(vec![0.0; outputs], [outputs], init.device));
+        Self { weight, bias }
+    }
+
+    /// `[.., in]` -> `[.., out]`.
+    fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        let mut shape = x.dims();
+        let [outputs, inputs] = self.weight.val().dims();
+        let mut y = x.reshape([-1, inputs as i64]).matmul(self.weight.val().transpose());
+        if let Some(bias) = &self.bias {
+            y = y + bias.val().unsqueeze();
+        }
+        shape[D - 1] = outputs;
+        y.reshape(shape)
+    }
+}
+
+impl AttentionLayer {
+    pub(super) fn init(
+        config: &AttentionConfig,
+        context: MixerContext,
+        init: &Init,
+    ) -> Result<Self> {
+        let (h, width) = (context.h, config.width_in(context.h));
+        let map =
+            |name, inputs, outputs| Projection::init(name, inputs, outputs, config.bias, init);
+        Ok(Self {
+            q: map("q", h, width),
+            k: map("k", h, width),
+            v: map("v", h, width),
+            out: map("out", width, h),
+            config: *config,
+            context,
+        })
+    }
+
+    fn spec(&self) -> AttentionSpec {
+        AttentionSpec { heads: self.config.heads, causal: !self.context.bidirectional }
+    }
+}
+
+impl SequenceMixer for AttentionLayer {
+    fn context(&self) -> &MixerContext {
+        &self.context
+    }
+
+    fn check_len(&self, l: usize) -> Result<()> {
+        match l {
+            0 => Err(Error::invalid("SequenceMixer", "a sequence must have at least one position")),
+            _ => Ok(()),
+        }
+    }
+
+    fn prepare(&self, l: usize) -> Result<Prepared> {
+        self.check_len(l)?;
+        Ok(Prepared::default())
+    }
+
+    fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
+        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
+        let lengths = pass.lengths.as_deref();
+        let y = match dispatch::is_fused(self.context.form, &u) {
+            true => fused::attention(qkv, lengths, self.spec()),
+            false => composed::attention(qkv, lengths, self.spec()),
+        };
+        self.out.forward(y)
+    }
+
+    fn state(&self, batch: usize) -> Result<MixerState> {
+        if self.context.bidirectional {
+            let what =
+                "the layer looks ahead (bidirectional): such a layer takes whole sequences only";
+            return Err(Error::invalid("SequenceMixer::state", what));
+        }
+        let state = AttentionState::new(self.clone(), batch);
+        Ok(MixerState::new(Box::new(state), [batch, self.context.h]))
+    }
+
+    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
+        state.step(u)
+    }
+
+    fn at_step(&self, r: f64) -> Result<Mixer> {
+        use dss_format::mixer::MixerSettings;
+        self.config.at_step(r)?;
+        Ok(Mixer::Attention(self.clone()))
+    }
+
+    fn past_end(&self) -> String {
+        "attention does not depend on the length".to_owned()
+    }
+}

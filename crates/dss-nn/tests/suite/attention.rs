@@ -1,0 +1,251 @@
+//! Softmax attention and the Transformer of the Long Range Arena: golden files, forms, padding, steps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Device, FloatDType, Gradients, Int, Tensor, TensorData};
+use dss_nn::config::{
+    AttentionConfig, Form, Gelu, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions,
+};
+use dss_nn::mixer::Pass;
+use dss_nn::{Input, Mixer, Mode, Model};
+
+use crate::common::random::Random;
+use crate::common::{FORMS, Golden, assert_close, device, tensor, values};
+
+fn layer(config: AttentionConfig, bidirectional: bool, form: Form) -> ModelConfig {
+    ModelConfig { h: 16, mixer: config.into(), bidirectional, form, ..ModelConfig::default() }
+}
+
+/// Within 1e-10 of the larger of the tensor's maximum and a thousandth of the largest gradient.
+fn assert_gradient(what: &str, got: &[f64], want: &[f64], largest: f64) {
+    let scale = want.iter().fold(1e-3 * largest, |m, x| m.max(x.abs()));
+    let error = got.iter().zip(want).fold(0.0f64, |m, (a, b)| m.max((a - b).abs()));
+    assert!(got.len() == want.len() && error <= 1e-10 * scale, "{what}: off by {error:e}");
+}
+
+#[test]
+fn golden_attention() {
+    let golden = Golden::read("attention").unwrap();
+    let (batch, l, h) = (2, golden.usize("L"), golden.usize("H"));
+    let lengths: Vec<usize> = golden.get("lengths").iter().map(|&x| x as usize).collect();
+    for form in FORMS {
+        for (prefix, causal, masked) in [
+            ("", false, false),
+            ("masked.", false, true),
+            ("causal.", true, false),
+            ("causal_masked.", true, true),
+        ] {
+            let settings = AttentionConfig { heads: golden.usize("heads"), bias: true, width: 0 };
+            let config = layer(settings, !causal, form);
+            let Mixer::Attention(mut layer) = Mixer::new(&config, l, 0, &device()).unwrap() else {
+                panic!("not attention")
+            };
+            for (name, map) in [
+                ("q", &mut layer.q),
+                ("k", &mut layer.k),
+                ("v", &mut layer.v),
+                ("out", &mut layer.out),
+            ] {
+                let weight = golden.tensor(&format!("{name}.weight"), [h, h]).require_grad();
+                let bias = golden.tensor(&format!("{name}.bias"), [h]).require_grad();
+                map.weight = Param::from_tensor(weight);
+                map.bias = Some(Param::from_tensor(bias));
+            }
+            let u = golden.tensor("u", [batch, l, h]).require_grad();
+            let pass =
+                Pass { lengths: masked.then(|| Arc::from(lengths.as_slice())), ..Pass::default() };
+            let mixer = Mixer::Attention(layer.clone());
+            let prepared = mixer.get().prepare(l).unwrap();
+            let y = mixer.get().mix(u.clone(), &prepared, &pass);
+            let seen: Vec<f64> = (0..batch * l * h)
+                .map(|i| f64::from(!masked || i / h % l < lengths[i / (h * l)]))
+                .collect();
+            let y = y * tensor(&seen, [batch, l, h]);
+            let what = |name: &str| format!("{form:?} {prefix}{name}");
+            assert_close(&what("y"), &values(&y), golden.get(&format!("{prefix}y")), 1e-11);
+            let grads = (y * golden.tensor("g", [batch, l, h])).sum().backward();
+            let wanted = |name: &str| golden.get(&format!("{prefix}grad.{name}"));
+            let largest = golden
+                .names()
+                .filter(|name| name.starts_with(&format!("{prefix}grad.")))
+                .flat_map(|name| golden.get(name))
+                .fold(0.0f64, |m, x| m.max(x.abs()));
+            let of = |x: Option<Vec<f64>>| x.expect("a gradient");
+            assert_gradient(
+                &what("u"),
+                &of(u.grad(&grads).map(|g| values(&g))),
+                wanted("u"),
+                largest,
+            );
+            for (name, map) in
+                [("q", &layer.q), ("k", &layer.k), ("v", &layer.v), ("out", &layer.out)]
+            {
+                let weight = of(map.weight.val().grad(&grads).map(|g| values(&g)));
+                let name_of = |part: &str| format!("{name}.{part}");
+                assert_gradient(
+                    &what(&name_of("weight")),
+                    &weight,
+                    wanted(&name_of("weight")),
+                    largest,
+                );
+                let bias = map.bias.as_ref().unwrap().val().grad(&grads).map(|g| values(&g));
+                assert_gradient(
+                    &what(&name_of("bias")),
+                    &of(bias),
+                    wanted(&name_of("bias")),
+                    largest,
+                );
+            }
+        }
+    }
+}
+
+/// The name in the golden file of one of our tensors.
+fn golden_name(name: &str) -> String {
+    let name = name.replace("layers.", "block.").replace(".mixer.", ".");
+    let name = name.replace(".ff_norm.", ".norm2.").replace(".ff.hidden.", ".ff1.");
+    let name = name.replace(".ff.out.", ".ff2.").replace("encoder.weight", "embedding");
+    if name.starts_with("block.") { name.replace(".norm.", ".norm1.") } else { name }
+}
+
+fn gradients(model: &Model, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
+    struct Visit<'a>(&'a Gradients, Vec<Vec<f64>>);
+    impl ModuleVisitor for Visit<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.1.push(values(&param.val().grad(self.0).expect("a gradient of every parameter")));
+        }
+    }
+    let mut visit = Visit(grads, Vec::new());
+    model.visit(&mut visit);
+    model.parameters().into_iter().map(|p| p.name).zip(visit.1).collect()
+}
+
+#[test]
+fn golden_transformer() {
+    let golden = Golden::read("model_transformer_lra").unwrap();
+    let (batch, l) = (golden.usize("B"), golden.usize("L"));
+    let lengths: Vec<usize> = golden.get("lengths").iter().map(|&x| x as usize).collect();
+    let tokens: Vec<i64> = golden.get("tokens").iter().map(|&x| x as i64).collect();
+    let tokens = Tensor::<2, Int>::from_data(TensorData::new(tokens, [batch, l]), &device());
+    let io = Io {
+        input: InputKind::Tokens { vocab: golden.usize("vocab") },
+        output: OutputKind::Sequence { outputs: golden.usize("classes") },
+        len: l,
+    };
+    for form in FORMS {
+        let (heads, width) = (golden.usize("heads"), golden.usize("qkv"));
+        let config = ModelConfig {
+            layers: golden.usize("layers"),
+            h: golden.usize("H"),
+            mixer: AttentionConfig { heads, width, bias: false }.into(),
+            bidirectional: true,
+            norm: NormKind::Layer,
+            norm_eps: 1e-6,
+            prenorm: true,
+            ff: golden.usize("ff"),
+            gelu: Gelu::Tanh,
+            positions: Positions::Fixed,
+            pool: Pool::Cls,
+            head_hidden: golden.usize("ff"),
+            form,
+            ..ModelConfig::default()
+        };
+        let model = Model::new(&config, &io, 0, &device()).unwrap().cast(FloatDType::F64);
+        let tensors = model.parameters().into_iter().map(|p| {
+            let values = golden.get(&golden_name(&p.name)).to_vec();
+            (p.name, TensorData::new(values, p.shape))
+        });
+        let tensors = tensors.collect();
+        let model = model.load_named(tensors).unwrap();
+        let input = Input::Tokens(tokens.clone());
+        let y = model.forward(input, &lengths, &model.prepare(l), Mode::Eval).logits;
+        assert_close(&format!("{form:?} y"), &values(&y), golden.get("y"), 1e-11);
+        let outputs = golden.usize("classes");
+        let grads = (y * golden.tensor("g", [batch, outputs])).sum().backward();
+        let found = gradients(&model, &grads);
+        let wanted = |name: &str| golden.get(&format!("grad.{}", golden_name(name)));
+        let all = found.keys().flat_map(|name| wanted(name));
+        let largest = all.fold(0.0f64, |m, x| m.max(x.abs()));
+        for (name, got) in &found {
+            assert_gradient(&format!("{form:?} {name}"), got, wanted(name), largest);
+        }
+    }
+}
+
+/// Sequences never depend on their batch or on padding, causal or not, in both forms.
+#[test]
+fn a_sequence_does_not_depend_on_its_batch() {
+    let io = Io {
+        input: InputKind::Values { channels: 2 },
+        output: OutputKind::Sequence { outputs: 3 },
+        len: 40,
+    };
+    let x = Random::new(1, burn::tensor::DType::F64).numbers(40 * 2);
+    for form in FORMS {
+        for (bidirectional, pool) in [(true, Pool::Cls), (true, Pool::Mean), (false, Pool::Last)] {
+            let config = ModelConfig {
+                layers: 2,
+                norm: NormKind::Layer,
+                ff: 12,
+                positions: Positions::Learned,
+                pool,
+                ..layer(AttentionConfig::default(), bidirectional, form)
+            };
+            let model = Model::new(&config, &io, 3, &Device::flex()).unwrap();
+            let answer = |l: usize, lengths: &[usize]| {
+                let all: Vec<f64> = lengths.iter().flat_map(|_| x[..2 * l].to_vec()).collect();
+                let all = TensorData::new(all, [lengths.len(), l, 2]);
+                let input = Input::Values(Tensor::from_data(all, &Device::flex()));
+                let y = model.forward(input, lengths, &model.prepare(l), Mode::Eval).logits;
+                values(&y.narrow(0, 0, 1))
+            };
+            let alone = answer(17, &[17]);
+            for (l, lengths) in [(40, vec![17]), (30, vec![17, 30, 1])] {
+                assert_close(&format!("{config:?} {l}"), &answer(l, &lengths), &alone, 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn causal_attention_steps() {
+    let (b, l) = (2, 30);
+    let config = layer(AttentionConfig { heads: 2, width: 8, bias: true }, false, Form::Auto);
+    let mixer = Mixer::new(&config, l, 4, &Device::flex()).unwrap();
+    let u = Random::new(1, burn::tensor::DType::F32).numbers(b * l * 16);
+    let u = Tensor::<3>::from_data(TensorData::new(u, [b, l, 16]), &Device::flex());
+    let whole = mixer.forward(u.clone());
+    let mut state = mixer.get().state(b).unwrap();
+    for t in 0..l {
+        let mut fork = state.clone();
+        let u = u.clone().narrow(1, t, 1).squeeze_dim::<2>(1);
+        let y = mixer.get().step(&mut state, u.clone()).unwrap();
+        assert_eq!(values(&y), values(&mixer.get().step(&mut fork, u).unwrap()));
+        let want = whole.clone().narrow(1, t, 1);
+        assert_close(&format!("t = {t}"), &values(&y), &values(&want), 1e-5);
+    }
+    let config = ModelConfig { bidirectional: true, ..config };
+    let mixer = Mixer::new(&config, l, 4, &Device::flex()).unwrap();
+    assert!(mixer.get().state(1).unwrap_err().to_string().contains("bidirectional"));
+}
+
+#[test]
+fn settings_that_do_not_fit_are_named() {
+    for (config, word) in [
+        (AttentionConfig { heads: 0, ..Default::default() }, "heads"),
+        (AttentionConfig { heads: 5, ..Default::default() }, "try 4"),
+        (AttentionConfig { heads: 3, width: 8, ..Default::default() }, "width 8"),
+    ] {
+        let config = layer(config, true, Form::Auto);
+        let error = Mixer::new(&config, 10, 0, &Device::flex()).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+    let config = layer(AttentionConfig::default(), false, Form::Auto);
+    let mixer = Mixer::new(&config, 10, 0, &Device::flex()).unwrap();
+    assert!(mixer.get().at_step(2.0).unwrap_err().to_string().contains("rate"));
+    assert!(mixer.get().check_len(0).is_err() && mixer.get().check_len(1 << 20).is_ok());
+    let cls = ModelConfig { pool: Pool::Cls, ..config };
+    assert!(cls.validate(10).unwrap_err().to_string().contains("bidirectional"));
+}
