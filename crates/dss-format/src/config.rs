@@ -136,6 +136,9 @@ impl Default for ModelConfig {
 impl ModelConfig {
     /// Every number is in its range, and the settings go together, for sequences of length `len`.
     pub fn validate(&self, len: usize) -> Result<()> {
+        if len == 0 {
+            return Err(Error::setting(&[], "the training length must be at least 1, but is 0"));
+        }
         if self.layers == 0 {
             return Err(Error::setting(&["model.layers"], "layers must be at least 1, but is 0"));
         }
@@ -210,5 +213,19 @@ impl<'de> Deserialize<'de> for ModelConfig {
         let mut model = serde_json::Map::deserialize(deserializer)?;
         flat::nest(&mut model).map_err(de::Error::custom)?;
         Self::deserialize(serde_json::Value::from(model)).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_by_hand() {
+        // H = 4: the second pair of channels turns 100 times more slowly.
+        let found: Vec<f64> = fixed_position(3, 4).collect();
+        let known = [3f64.sin(), 3f64.cos(), 0.03f64.sin(), 0.03f64.cos()];
+        assert!(found.iter().zip(known).all(|(a, b)| (a - b).abs() < 1e-15), "{found:?}");
+        assert_eq!(fixed_position(0, 3).collect::<Vec<_>>(), [0.0, 1.0, 0.0]);
     }
 }

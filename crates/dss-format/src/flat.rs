@@ -99,6 +99,9 @@ mod tests {
         for (json, reason) in [
             (r#"{"mixer": "s4", "variant": "exp"}"#, "variant"),
             (r#"{"mixer": "dss", "discretisation": "euler"}"#, "euler"),
+            (r#"{"mixer": "s4d", "lambda_init": "random"}"#, "lambda_init"),
+            (r#"{"s4d_init": "lin"}"#, "s4d_init"),
+            (r#"{"mixer": "s4", "discretisation": "bilinear"}"#, "discretisation"),
             (r#"{"mixer": {"kind": "dss"}, "n": 3}"#, "below `mixer`"),
             (r#"{"mixer": {"kind": "s4", "variant": "exp"}}"#, "variant"),
             (r#"{"mixer": "s9"}"#, "s9"),

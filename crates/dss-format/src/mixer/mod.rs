@@ -12,7 +12,7 @@ pub mod ssm;
 use documented::DocumentedFields;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::config::{Form, ModelConfig, Positions};
+use crate::config::{Form, ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
@@ -177,7 +177,7 @@ impl ModelConfig {
     /// The same model for input with r times the step.
     ///
     /// # Errors
-    /// If its mixer has no step, or its positions have vectors, which tell no time.
+    /// If its mixer has no step, or other settings count the steps of training.
     pub fn at_step(&self, r: f64) -> Result<Self> {
         if !(1e-3..=1e3).contains(&r) {
             let what = format!("the ratio of the rates must be from 0.001 to 1000, but is {r}");
@@ -187,6 +187,10 @@ impl ModelConfig {
             let what =
                 "a model with positions = \"fixed\" or \"learned\" has one sampling rate only";
             return Err(Error::setting(&["model.positions"], what));
+        }
+        if self.pool == Pool::Cls {
+            let what = "a model with pool = \"cls\" has one sampling rate only";
+            return Err(Error::setting(&["model.pool"], what));
         }
         Ok(Self { mixer: self.mixer.settings().at_step(r)?, ..self.clone() })
     }
@@ -199,6 +203,9 @@ impl ModelConfig {
         self.mixer.settings().check_carry()?;
         if self.bidirectional {
             return Err(Error::setting(&["model.bidirectional"], "set bidirectional to false"));
+        }
+        if self.positions != Positions::None {
+            return Err(Error::setting(&["model.positions"], "set positions to \"none\""));
         }
         Ok(())
     }

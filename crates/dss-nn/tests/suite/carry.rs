@@ -1,11 +1,11 @@
 //! A long stream in windows, with what they leave behind carried over.
 
+use crate::common::configs::{s4d, small};
 use crate::common::random::Random;
-use crate::common::{assert_close, device, values};
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{DType, Gradients, Tensor};
+use crate::common::{assert_close, device, grads, values};
+use burn::tensor::DType;
 use dss_nn::config::{
-    Delta, Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Variant,
+    Delta, DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Positions, Variant,
 };
 use dss_nn::{Carry, Input, Mode, Model};
 
@@ -16,25 +16,15 @@ const IO: Io = Io {
     len: WINDOW,
 };
 
-fn config(variant: Variant, norm: NormKind, prenorm: bool) -> ModelConfig {
+fn mixer(variant: Variant, prenorm: bool) -> DssConfig {
     let delta = if prenorm { Delta::Separate } else { Delta::Tied };
     // Slow modes: they reach from window to window.
     let (delta_min, delta_max) = (0.001, 0.01);
-    let some = ModelConfig { layers: 2, h: 8, n: 4, glu: prenorm, ..ModelConfig::default() };
-    ModelConfig { variant, norm, prenorm, delta, delta_min, delta_max, ..some }
+    DssConfig { n: 4, variant, delta, delta_min, delta_max, glu: prenorm, ..DssConfig::default() }
 }
 
-fn grads(model: &Model, grads: &Gradients) -> Vec<(String, Vec<f64>)> {
-    struct Visit<'a>(&'a Gradients, Vec<Vec<f64>>);
-    impl ModuleVisitor for Visit<'_> {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let grad = param.val().grad(self.0);
-            self.1.push(grad.map(|g| values(&g)).unwrap_or_default());
-        }
-    }
-    let mut visit = Visit(grads, Vec::new());
-    model.visit(&mut visit);
-    model.parameters().into_iter().map(|p| p.name).zip(visit.1).collect()
+fn config(variant: Variant, norm: NormKind, prenorm: bool) -> ModelConfig {
+    ModelConfig { norm, prenorm, ..small(8, mixer(variant, prenorm)) }
 }
 
 #[test]
@@ -45,18 +35,18 @@ fn windows_make_the_whole() {
         for form in [Form::Fused, Form::Composed] {
             for (norm, prenorm) in [(NormKind::Layer, true), (NormKind::Batch, false)] {
                 let config = ModelConfig { form, ..config(variant, norm, prenorm) };
-                let model = config.init(&IO, 3, &device()).unwrap().cast(DType::F64.into());
+                let model = Model::new(&config, &IO, 3, &device()).unwrap().cast(DType::F64.into());
                 let l = windows * WINDOW;
                 let whole =
-                    model.forward(Input::Values(x.clone()), &[l; 3], &model.kernels(l), Mode::Eval);
+                    model.forward(Input::Values(x.clone()), &[l; 3], &model.prepare(l), Mode::Eval);
                 let whole = whole.logits.reshape([3, l, 3]);
-                let kernels = model.kernels(WINDOW);
+                let prepared = model.prepare(WINDOW);
                 let mut carry = Carry::new(&model, 3).unwrap();
                 let mut alone = 0.0f64;
                 for i in 0..windows {
                     let part = Input::Values(x.clone().narrow(1, i * WINDOW, WINDOW));
-                    let fresh = model.forward(part.clone(), &[WINDOW; 3], &kernels, Mode::Eval);
-                    let y = model.forward_carried(part, &kernels, Mode::Eval, &mut carry).logits;
+                    let fresh = model.forward(part.clone(), &[WINDOW; 3], &prepared, Mode::Eval);
+                    let y = model.forward_carried(part, &prepared, Mode::Eval, &mut carry).logits;
                     let want = values(&whole.clone().narrow(1, i * WINDOW, WINDOW));
                     let what = format!("{variant:?} {form:?} {norm:?} window {i}");
                     assert_close(&what, &values(&y), &want, 1e-10);
@@ -78,38 +68,39 @@ fn fused_is_composed_in_all_gradients() {
     let weight = random.tensor([3 * WINDOW, 3]);
     let run = |form| {
         let config = ModelConfig { form, ..config(Variant::Exp, NormKind::Layer, true) };
-        let model = config.init(&IO, 3, &device()).unwrap().cast(DType::F64.into());
-        let kernels = model.kernels(WINDOW);
+        let model = Model::new(&config, &IO, 3, &device()).unwrap().cast(DType::F64.into());
+        let prepared = model.prepare(WINDOW);
         let mut carry = Carry::new(&model, 3).unwrap();
-        model.forward_carried(first.clone(), &kernels, Mode::Eval, &mut carry);
-        let y = model.forward_carried(second.clone(), &kernels, Mode::Eval, &mut carry).logits;
+        model.forward_carried(first.clone(), &prepared, Mode::Eval, &mut carry);
+        let y = model.forward_carried(second.clone(), &prepared, Mode::Eval, &mut carry).logits;
         let gradients = (y * weight.clone()).sum().backward();
         grads(&model, &gradients)
     };
     let (fused, composed) = (run(Form::Fused), run(Form::Composed));
-    assert!(fused.iter().any(|(name, g)| name.ends_with("mixer.w") && !g.is_empty()));
-    for ((name, fused), (_, composed)) in fused.iter().zip(&composed) {
-        assert_close(name, fused, composed, 1e-9);
+    assert!(fused.contains_key("layers.1.mixer.w"));
+    assert!(fused.keys().eq(composed.keys()));
+    for (name, fused) in fused {
+        assert_close(&name, &fused, &composed[&name], 1e-9);
     }
 }
 
 #[test]
 fn what_cannot_be_carried_is_refused() {
     let plain = config(Variant::Exp, NormKind::Layer, true);
+    let softmax = mixer(Variant::Softmax, true);
+    let cut = DssConfig { kernel_len: 7, ..mixer(Variant::Exp, true) };
     for (word, config) in [
-        ("variant", ModelConfig { variant: Variant::Softmax, ..plain.clone() }),
-        (
-            "mixer",
-            ModelConfig { mixer: MixerKind::S4d, variant: Variant::Softmax, ..plain.clone() },
-        ),
+        ("variant", ModelConfig { mixer: softmax.into(), ..plain.clone() }),
+        ("mixer", ModelConfig { mixer: s4d(4).into(), ..plain.clone() }),
         ("bidirectional", ModelConfig { bidirectional: true, ..plain.clone() }),
-        ("kernel_len", ModelConfig { kernel_len: 7, ..plain.clone() }),
+        ("kernel_len", ModelConfig { mixer: cut.into(), ..plain.clone() }),
+        ("positions", ModelConfig { positions: Positions::Fixed, ..plain.clone() }),
     ] {
-        let model = config.init(&IO, 3, &device()).unwrap();
+        let model = Model::new(&config, &IO, 3, &device()).unwrap();
         let error = Carry::new(&model, 2).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
-    let model = plain.init(&IO, 3, &device()).unwrap();
+    let model = Model::new(&plain, &IO, 3, &device()).unwrap();
     let other = Carry::new(&model, 2).unwrap().to_data();
     assert!(Carry::new(&model, 3).unwrap().with_data(other).is_err());
 }

@@ -1,13 +1,14 @@
 //! Checkpoints come back as they were, and damaged or foreign files are refused with a reason.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::common::configs::{self, dss, s4, s4d};
 use burn::tensor::{Device, FloatDType, TensorData};
-use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::checkpoint;
 use dss_nn::config::{
-    Delta, Discretisation, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, S4dInit,
-    Variant,
+    Delta, Discretisation, DssConfig, InputKind, Io, ModelConfig, NormKind, OutputKind, S4dConfig,
+    S4dInit, Variant,
 };
 use dss_nn::{Error, Model, ParamGroup};
 use safetensors::SafeTensors;
@@ -35,7 +36,7 @@ fn io(input: InputKind, output: OutputKind) -> Io {
 }
 
 fn small() -> ModelConfig {
-    ModelConfig { layers: 2, h: 4, n: 3, ..ModelConfig::default() }
+    configs::small(4, dss(3))
 }
 
 fn models() -> Vec<Model> {
@@ -45,26 +46,18 @@ fn models() -> Vec<Model> {
         (OutputKind::Sequence { outputs: 3 }, OutputKind::Position { outputs: 1 });
     let pair = OutputKind::Pair { outputs: 2 };
     let layer_norm = ModelConfig { norm: NormKind::Layer, prenorm: true, ..small() };
-    let all = ModelConfig {
-        variant: Variant::Exp,
-        delta: Delta::Tied,
-        bidirectional: true,
-        glu: true,
-        prenorm: true,
-        ..small()
-    };
-    let s4 = ModelConfig { mixer: MixerKind::S4, n: 6, ..small() };
-    let s4d = ModelConfig {
-        mixer: MixerKind::S4d,
-        n: 6,
-        s4d_init: S4dInit::Lin,
+    let tied = DssConfig { variant: Variant::Exp, delta: Delta::Tied, glu: true, ..dss(3) };
+    let all = ModelConfig { mixer: tied.into(), bidirectional: true, prenorm: true, ..small() };
+    let s4 = configs::small(4, s4(6));
+    let lin = S4dConfig {
+        lambda_init: S4dInit::Lin,
         discretisation: Discretisation::Bilinear,
-        bidirectional: true,
         glu: true,
-        ..small()
+        ..s4d(6)
     };
+    let s4d = ModelConfig { mixer: lin.into(), bidirectional: true, ..small() };
     let scalar = ModelConfig { norm: NormKind::LayerScalar, ..small() };
-    let make = |config: ModelConfig, io: Io| config.init(&io, 3, &Device::flex()).unwrap();
+    let make = |config, io| Model::new(&config, &io, 3, &Device::flex()).unwrap();
     vec![
         make(small(), io(tokens, sequence)),
         make(layer_norm, io(numbers, position)),
@@ -87,7 +80,7 @@ fn comes_back_bit_for_bit() {
         for model in [model.clone(), model.cast(FloatDType::F64)] {
             let mut meta = model.meta();
             meta.task = serde_json::json!({"name": "listops", "digits": 10});
-            meta.labels = vec!["null".into(), "1".into()];
+            meta.labels = (0..model.io().output.outputs()).map(|i| format!("class {i}")).collect();
             meta.seed = u64::MAX;
             meta.step = 17;
             meta.extra = BTreeMap::from([("best".into(), "0.5".into())]);
@@ -242,7 +235,7 @@ fn a_flipped_bit_is_noticed() {
     let directory = Directory::new("bits");
     let path = directory.0.join("model.safetensors");
     let model = &models()[0];
-    checkpoint::save(&path, model, &CheckpointMeta::new(model)).unwrap();
+    checkpoint::save(&path, model, &model.meta()).unwrap();
     let whole = std::fs::read(&path).unwrap();
     let key = whole.windows(6).position(|bytes| bytes == b"sha256").unwrap();
     for at in (0..whole.len()).step_by(13).filter(|at| !(key..key + 6).contains(at)) {
@@ -250,7 +243,6 @@ fn a_flipped_bit_is_noticed() {
         bytes[at] ^= 1 << (at % 7);
         std::fs::write(&path, bytes).unwrap();
         assert!(checkpoint::load(&path, &Device::flex()).is_err(), "byte {at}");
-        assert!(dss_infer::ModelFile::load(&path).is_err(), "byte {at}");
     }
     let file = SafeTensors::deserialize(&whole).unwrap();
     let text = SafeTensors::read_metadata(&whole).unwrap().1.metadata().clone().unwrap();
@@ -271,17 +263,18 @@ fn damaged_settings_of_s4_are_named() {
     let whole = std::fs::read(&path).unwrap();
     let json = SafeTensors::read_metadata(&whole).unwrap().1.metadata().clone().unwrap();
     let json = &json["dss"];
-    assert!(json.contains("\"mixer\":\"s4\""), "{json}");
+    assert!(json.contains(r#""mixer":{"kind":"s4","n":6,"#), "{json}");
     let file = SafeTensors::deserialize(&whole).unwrap();
     for (from, to, reason) in [
-        ("\"s4\"", "\"s4d\"", "configuration"),
-        ("\"s4\"", "\"s5\"", "s5"),
-        ("\"s4\"", "\"dss\"", "configuration"),
-        ("\"n\":6", "\"n\":7", "configuration"),
-        ("\"n\":6", "\"n\":60000000000", "configuration"),
-        ("\"len\":20", "\"len\":2000000000000", "at most"),
-        ("\"variant\":\"softmax\"", "\"variant\":\"exp\"", "variant"),
-        ("\"zoh\"", "\"euler\"", "euler"),
+        (r#""s4""#, r#""s4d""#, "configuration"),
+        (r#""s4""#, r#""s5""#, "s5"),
+        (r#""s4""#, r#""dss""#, "configuration"),
+        (r#""n":6"#, r#""n":7"#, "even"),
+        (r#""n":6"#, r#""n":8"#, "configuration"),
+        (r#""n":6"#, r#""n":60000000000"#, "at most"),
+        (r#""len":20"#, r#""len":2000000000000"#, "at most"),
+        (r#""s4""#, r#""s4","variant":"exp""#, "variant"),
+        (r#""s4""#, r#""s4d","discretisation":"euler""#, "euler"),
     ] {
         let text = json.replace(from, to);
         assert_ne!(&text, json, "{from}");
@@ -292,13 +285,79 @@ fn damaged_settings_of_s4_are_named() {
     }
 }
 
+/// The file of a model with this description in place of its own.
+fn described(model: &Model, path: &Path, change: impl Fn(&mut serde_json::Value)) {
+    checkpoint::save(path, model, &model.meta()).unwrap();
+    let whole = std::fs::read(path).unwrap();
+    let meta = SafeTensors::read_metadata(&whole).unwrap().1.metadata().clone().unwrap();
+    let mut json = serde_json::from_str(&meta["dss"]).unwrap();
+    change(&mut json);
+    let file = SafeTensors::deserialize(&whole).unwrap();
+    let meta = Some([("dss".to_string(), json.to_string())].into());
+    std::fs::write(path, safetensors::serialize(file.iter(), meta).unwrap()).unwrap();
+}
+
+/// Version 0.1 wrote the settings of all mixers flat into the model, and no checksum.
+#[test]
+fn files_of_version_0_1_load() {
+    let directory = Directory::new("version-0.1");
+    let path = directory.0.join("model.safetensors");
+    let common = r#""delta_min":0.001,"delta_max":0.1,"kernel_len":0,"dropout":0.0,"norm":"batch",
+        "pool":"mean","mask_padding":false,"last_gain":1.0,"form":"auto","layers":2,"h":4"#;
+    let models = models();
+    for (model, own) in [
+        (
+            &models[0],
+            r#""mixer":"dss","n":3,"variant":"softmax","delta":"separate","lambda_init":"skew-hippo",
+               "s4d_init":"legs","discretisation":"zoh","bidirectional":false,"glu":false,"prenorm":false"#,
+        ),
+        (
+            &models[2],
+            r#""n":3,"variant":"exp","delta":"tied","lambda_init":"skew-hippo","bidirectional":true,
+               "glu":true,"prenorm":true"#,
+        ),
+        (
+            &models[4],
+            r#""mixer":"s4","n":6,"variant":"softmax","delta":"separate","lambda_init":"skew-hippo",
+               "s4d_init":"legs","discretisation":"zoh","bidirectional":false,"glu":false,"prenorm":false"#,
+        ),
+        (
+            &models[6],
+            r#""mixer":"s4d","n":6,"variant":"softmax","delta":"separate","lambda_init":"skew-hippo",
+               "s4d_init":"lin","discretisation":"bilinear","bidirectional":true,"glu":true,"prenorm":false"#,
+        ),
+    ] {
+        described(model, &path, |json| {
+            json["model"] = serde_json::from_str(&format!("{{{own},{common}}}")).unwrap();
+            json["extra"].as_object_mut().unwrap().remove("sha256");
+        });
+        let (back, meta) = checkpoint::load(&path, &Device::flex()).unwrap();
+        assert_eq!((&meta.model, &meta.io), (model.config(), model.io()));
+        assert_eq!(back.named_tensors(), model.named_tensors());
+    }
+}
+
+/// A file that version 0.1 wrote.
+#[test]
+fn a_file_from_version_0_1() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dss-cli");
+    if !program.is_dir() {
+        return; // A package has no workspace around it.
+    }
+    let path = program.join("tests/data/words.safetensors");
+    let (model, meta) = checkpoint::load(&path, &Device::flex()).unwrap();
+    assert_eq!(model.meta().model, meta.model);
+    assert_eq!(meta.model.mixer.kind(), "dss");
+    assert_eq!(meta.labels.len(), meta.io.output.outputs());
+}
+
 /// Files from before there were other mixers.
 #[test]
 fn settings_without_a_mixer_are_those_of_dss() {
-    let text = "{\"layers\": 2, \"variant\": \"exp\"}";
+    let text = r#"{"layers": 2, "variant": "exp"}"#;
     let config: ModelConfig = serde_json::from_str(text).unwrap();
-    let dss = ModelConfig { layers: 2, variant: Variant::Exp, ..ModelConfig::default() };
-    assert_eq!((config.mixer, &config), (MixerKind::Dss, &dss));
+    let mixer = DssConfig { variant: Variant::Exp, ..DssConfig::default() }.into();
+    assert_eq!(config, ModelConfig { layers: 2, mixer, ..ModelConfig::default() });
 }
 
 #[test]

@@ -304,7 +304,7 @@ fn pools() {
     for dtype in DTYPES {
         let mut random = Random::new(4, dtype);
         for [batch, l, h] in shapes(dtype) {
-            for pool in [Pool::Mean, Pool::Last] {
+            for pool in [Pool::Mean, Pool::Last, Pool::Cls] {
                 let (x, g) = (random.leaf([batch, l, h]), random.tensor([batch, h]));
                 let lengths = random.lengths(batch, l);
                 let run = |f: fn(Tensor<3>, Pool, &[usize]) -> Tensor<2>| -> Numbers {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{FORMS, Golden, assert_close, device, names, values};
+use crate::common::configs::{dss, s4};
+use crate::common::{FORMS, Golden, assert_close, device, grads, names, values};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{DType, FloatDType, Int, Tensor, TensorData};
-use dss_nn::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
+use dss_nn::config::{DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool};
 use dss_nn::{DropoutKey, Input, Mode, Model};
 
 const TOLERANCE: f64 = 1e-10;
@@ -38,7 +39,10 @@ fn check(name: &str) {
     for form in FORMS {
         let (config, io) = settings(&golden, form);
         if form == Form::Fused && config.norm == NormKind::LayerScalar {
-            assert!(config.init(&io, 0, &device()).is_err(), "no fused form of the scalar norm");
+            assert!(
+                Model::new(&config, &io, 0, &device()).is_err(),
+                "no fused form of the scalar norm"
+            );
             continue;
         }
         check_form(&golden, &config, &io);
@@ -47,17 +51,17 @@ fn check(name: &str) {
 
 fn settings(golden: &Golden, form: Form) -> (ModelConfig, Io) {
     let outputs = golden.usize("classes");
-    let s4 = golden.meta("layer") == Some("s4");
     let kernel = "sd.model.layers.0.layer.kernel";
     let config = ModelConfig {
         layers: golden.usize("n_layers"),
         h: golden.usize("d_model"),
-        n: match s4 {
-            true => 2 * golden.shape(&format!("{kernel}.kernel.C"))[2],
-            false => golden.shape(&format!("{kernel}.W"))[2],
+        mixer: match golden.meta("layer") {
+            Some("s4") => s4(2 * golden.shape(&format!("{kernel}.kernel.C"))[2]).into(),
+            _ => {
+                let dss = dss(golden.shape(&format!("{kernel}.W"))[2]);
+                DssConfig { variant: golden.variant(), ..dss }.into()
+            }
         },
-        mixer: if s4 { MixerKind::S4 } else { MixerKind::Dss },
-        variant: golden.variant(),
         norm: match golden.meta("norm") {
             Some("batch") => NormKind::Batch,
             _ => NormKind::LayerScalar,
@@ -80,7 +84,7 @@ fn settings(golden: &Golden, form: Form) -> (ModelConfig, Io) {
 }
 
 fn load(golden: &Golden, config: &ModelConfig, io: &Io) -> Model {
-    let model = config.init(io, 0, &device()).unwrap().cast(FloatDType::F64);
+    let model = Model::new(config, io, 0, &device()).unwrap().cast(FloatDType::F64);
     let mut values = names::ours(golden, "sd.");
     let shaped = model.parameters().into_iter().map(|p| {
         let values = values.remove(&p.name).unwrap_or_else(|| panic!("no {}", p.name));
@@ -110,15 +114,15 @@ fn check_form(golden: &Golden, config: &ModelConfig, io: &Io) {
     let what = |x: &str| format!("{} {:?} {x}", golden.name, config.form);
     let close = |x: &str, got: &[f64], want: &[f64]| assert_close(&what(x), got, want, TOLERANCE);
 
-    let kernels = model.kernels(l);
-    let (hidden, stats) = model.hidden(input.clone(), &lengths, &kernels, Mode::Eval);
+    let prepared = model.prepare(l);
+    let (hidden, stats) = model.hidden(input.clone(), &lengths, &prepared, Mode::Eval);
     assert!(stats.is_empty());
     close("hidden", &values(&hidden), golden.get("hidden_eval"));
-    let output = model.forward(input.clone(), &lengths, &kernels, Mode::Eval);
+    let output = model.forward(input.clone(), &lengths, &prepared, Mode::Eval);
     close("evaluation", &values(&output.logits), golden.get("logits_eval"));
 
     let mode = Mode::Train { dropout: DropoutKey { seed: 0, step: 0, micro: 0 } };
-    let output = model.forward(input, &lengths, &kernels, mode);
+    let output = model.forward(input, &lengths, &prepared, mode);
     close("training", &values(&output.logits), golden.get("logits_train"));
     let targets = golden.get("target");
     let targets =
@@ -126,8 +130,7 @@ fn check_form(golden: &Golden, config: &ModelConfig, io: &Io) {
     let loss = -log_softmax(output.logits, 1).gather(1, targets).mean();
     close("loss", &values(&loss), golden.get("loss_train"));
 
-    let grads = loss.backward();
-    let mut got = dss_grads(&model, &grads);
+    let mut got = grads(&model, &loss.backward());
     let wanted = names::ours(golden, "grad.");
     let largest = |x: &[f64]| x.iter().fold(0.0f64, |m, x| m.max(x.abs()));
     let scale = wanted.values().map(|x| largest(x)).fold(0.0, f64::max);
@@ -156,21 +159,4 @@ fn check_form(golden: &Golden, config: &ModelConfig, io: &Io) {
         assert_eq!(data.dtype(), DType::F64);
         close(&name, data.as_slice::<f64>().unwrap(), &want);
     }
-}
-
-/// All gradients by name.
-fn dss_grads(model: &Model, grads: &burn::tensor::Gradients) -> BTreeMap<String, Vec<f64>> {
-    use burn::module::{Module, ModuleVisitor, Param, ParamId};
-    struct Visit<'a>(&'a burn::tensor::Gradients, BTreeMap<ParamId, Vec<f64>>);
-    impl ModuleVisitor for Visit<'_> {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            if let Some(grad) = param.val().grad(self.0) {
-                self.1.insert(param.id, values(&grad));
-            }
-        }
-    }
-    let mut visit = Visit(grads, BTreeMap::new());
-    model.visit(&mut visit);
-    let named = model.parameters().into_iter();
-    named.filter_map(|p| Some((p.name, visit.1.remove(&p.id)?))).collect()
 }

@@ -1,8 +1,11 @@
 //! Padding never changes a result.
 
+use crate::common::configs::{dss, mixers, small};
 use crate::common::{FORMS, assert_close, device, values};
 use burn::tensor::{Int, Tensor, TensorData};
-use dss_nn::config::{Form, InputKind, Io, MixerKind, ModelConfig, NormKind, OutputKind, Pool};
+use dss_nn::config::{
+    DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions,
+};
 use dss_nn::{DropoutKey, Input, Mode, Model};
 
 const LENGTHS: [usize; 4] = [9, 4, 1, 7];
@@ -18,38 +21,42 @@ fn padded(l: usize, filler: i64) -> Input {
 
 fn configs(form: Form) -> Vec<ModelConfig> {
     let mut all = Vec::new();
-    for mixer in [MixerKind::S4, MixerKind::S4d] {
-        for (bidirectional, kernel_len) in [(false, 0), (true, 0), (false, 3), (true, 3)] {
-            all.push(ModelConfig {
-                layers: 2,
-                h: 6,
-                n: 4,
-                mixer,
-                mask_padding: true,
-                bidirectional,
-                kernel_len,
-                form,
-                ..ModelConfig::default()
-            });
+    for (bidirectional, kernel_len) in [(false, 0), (true, 0), (false, 3), (true, 3)] {
+        for mixer in mixers(4, kernel_len) {
+            all.push(ModelConfig { mask_padding: true, bidirectional, form, ..small(6, mixer) });
+        }
+    }
+    for positions in [Positions::Fixed, Positions::Learned] {
+        for norm in [NormKind::Batch, NormKind::Layer] {
+            for prenorm in [false, true] {
+                all.push(ModelConfig {
+                    ff: 5,
+                    dropout: 0.2,
+                    mask_padding: true,
+                    positions,
+                    pool: Pool::Cls,
+                    norm,
+                    prenorm,
+                    bidirectional: true,
+                    form,
+                    ..small(6, dss(4))
+                });
+            }
         }
     }
     for pool in [Pool::Mean, Pool::Last] {
         for norm in [NormKind::Batch, NormKind::Layer] {
             for bits in 0..8 {
+                let (glu, kernel_len) = (bits & 4 == 4, if bits == 7 { 3 } else { 0 });
                 all.push(ModelConfig {
-                    layers: 2,
-                    h: 6,
-                    n: 4,
                     dropout: 0.2,
                     mask_padding: true,
                     pool,
                     norm,
                     prenorm: bits & 1 == 1,
                     bidirectional: bits & 2 == 2,
-                    glu: bits & 4 == 4,
-                    kernel_len: if bits == 7 { 3 } else { 0 },
                     form,
-                    ..ModelConfig::default()
+                    ..small(6, DssConfig { glu, kernel_len, ..dss(4) })
                 });
             }
         }
@@ -58,8 +65,7 @@ fn configs(form: Form) -> Vec<ModelConfig> {
 }
 
 fn logits(model: &Model, l: usize, filler: i64, mode: Mode) -> Vec<f64> {
-    let kernels = model.kernels(l);
-    values(&model.forward(padded(l, filler), &LENGTHS, &kernels, mode).logits)
+    values(&model.forward(padded(l, filler), &LENGTHS, &model.prepare(l), mode).logits)
 }
 
 #[test]
@@ -69,7 +75,7 @@ fn more_of_it_changes_nothing() {
         for output in [OutputKind::Sequence { outputs: 3 }, OutputKind::Pair { outputs: 3 }] {
             for config in configs(form) {
                 let io = Io { input: InputKind::Tokens { vocab: 5 }, output, len: 24 };
-                let model = config.init(&io, 5, &device()).unwrap();
+                let model = Model::new(&config, &io, 5, &device()).unwrap();
                 for mode in [Mode::Eval, train] {
                     let least = logits(&model, 9, 0, mode);
                     for (l, filler) in [(9, 4), (10, 0), (24, 2)] {
@@ -88,13 +94,12 @@ fn statistics_with_and_without_it() {
     let train = Mode::Train { dropout: DropoutKey { seed: 1, step: 2, micro: 0 } };
     for form in FORMS {
         for (mask_padding, same) in [(true, true), (false, false)] {
-            let config =
-                ModelConfig { layers: 2, h: 6, n: 4, mask_padding, form, ..ModelConfig::default() };
+            let config = ModelConfig { mask_padding, form, ..small(6, dss(4)) };
             let output = OutputKind::Sequence { outputs: 3 };
             let io = Io { input: InputKind::Tokens { vocab: 5 }, output, len: 24 };
-            let model = config.init(&io, 5, &device()).unwrap();
+            let model = Model::new(&config, &io, 5, &device()).unwrap();
             let variance = |l| {
-                let stats = model.forward(padded(l, 0), &LENGTHS, &model.kernels(l), train).stats;
+                let stats = model.forward(padded(l, 0), &LENGTHS, &model.prepare(l), train).stats;
                 assert_eq!(stats.len(), 2);
                 values(&stats[1].var)
             };

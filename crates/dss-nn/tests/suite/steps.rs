@@ -1,10 +1,14 @@
 //! One step at a time gives what the whole sequence gives (§3.4).
 
+use crate::common::configs::{dss, kernel_len, mixers, s4, s4d, small};
 use crate::common::random::Random;
 use crate::common::{assert_close, values};
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use dss_nn::config::{Delta, Discretisation, LambdaInit, MixerKind, Variant};
-use dss_nn::{Error, SequenceMixer, SsmLayerConfig};
+use dss_nn::config::{
+    Delta, Discretisation, DssConfig, LambdaInit, MixerConfig, ModelConfig, S4Config, S4dConfig,
+    Variant,
+};
+use dss_nn::{Block, Error, Mixer};
 
 #[test]
 fn step_by_step_is_the_whole_sequence() {
@@ -13,17 +17,12 @@ fn step_by_step_is_the_whole_sequence() {
     for variant in [Variant::Softmax, Variant::Exp, Variant::ExpNoScale] {
         for lambda_init in [LambdaInit::SkewHippo, LambdaInit::Random] {
             for (delta, glu) in [(Delta::Separate, false), (Delta::Tied, true)] {
-                let layer = SsmLayerConfig::new(h, 6, l)
-                    .with_variant(variant)
-                    .with_lambda_init(lambda_init)
-                    .with_delta(delta)
-                    .with_glu(glu)
-                    .with_seed(3)
-                    .init(&device)
-                    .unwrap();
+                let mixer = DssConfig { variant, lambda_init, delta, glu, ..dss(6) };
+                let layer = Mixer::new(&small(h, mixer), l, 3, &device).unwrap();
                 let u = Random::new(1, DType::F32).numbers(b * l * h);
                 let u = Tensor::<3>::from_data(TensorData::new(u, [b, l, h]), &device);
                 let whole = layer.forward(u.clone());
+                let layer = layer.get();
                 let mut state = layer.state(b).unwrap();
                 for t in 0..l {
                     assert_eq!(state.position(), t);
@@ -47,16 +46,17 @@ fn step_by_step_is_the_whole_sequence() {
 fn other_mixers_too() {
     let (b, l, h) = (2, 40, 5);
     let device = Device::flex();
-    let s4 = SsmLayerConfig::new(h, 6, l).with_mixer(MixerKind::S4).with_seed(3);
-    let s4d = s4.clone().with_mixer(MixerKind::S4d);
-    let bilinear = s4d.clone().with_discretisation(Discretisation::Bilinear);
-    for config in [s4.clone(), s4.with_glu(true).with_kernel_len(l), s4d, bilinear] {
-        let layer = config.init(&device).unwrap();
+    let cut = S4Config { glu: true, kernel_len: l, ..s4(6) };
+    let bilinear = S4dConfig { discretisation: Discretisation::Bilinear, ..s4d(6) };
+    for mixer in [s4(6).into(), cut.into(), s4d(6).into(), bilinear.into()] {
+        let config = small(h, mixer);
+        let layer = Mixer::new(&config, l, 3, &device).unwrap();
         // Beyond the training length too, but for a kernel that ends there.
-        let l = if config.kernel_len == 0 { l + 10 } else { l };
+        let l = if kernel_len(&config) == 0 { l + 10 } else { l };
         let u = Random::new(1, DType::F32).numbers(b * l * h);
         let u = Tensor::<3>::from_data(TensorData::new(u, [b, l, h]), &device);
         let whole = layer.forward(u.clone());
+        let layer = layer.get();
         let mut state = layer.state(b).unwrap();
         for t in 0..l {
             assert_eq!(state.position(), t);
@@ -66,14 +66,14 @@ fn other_mixers_too() {
             let again = layer.step(&mut fork, u).unwrap();
             assert_eq!(values(&y), values(&again), "a cloned state goes its own way");
             let want = whole.clone().narrow(1, t, 1);
-            let what = format!("{:?} {:?} t = {t}", config.mixer, config.discretisation);
+            let what = format!("{:?} t = {t}", config.mixer);
             assert_close(&what, &values(&y), &values(&want), 1e-5);
         }
         let bad = Tensor::<2>::full([b, h], f32::NAN, &device);
-        if config.mixer == MixerKind::S4 {
+        if matches!(config.mixer, MixerConfig::S4(_)) {
             assert!(layer.step(&mut state, bad).is_err());
         }
-        assert_eq!(layer.growing_modes(), 0);
+        assert_eq!(layer.modes().unwrap().growing(), 0);
         assert!(layer.check_len(0).is_err());
     }
 }
@@ -81,26 +81,28 @@ fn other_mixers_too() {
 #[test]
 fn what_cannot_be_done_is_an_error() {
     let device = Device::flex();
-    let config = SsmLayerConfig::new(4, 3, 20);
-    for mixer in [MixerKind::Dss, MixerKind::S4, MixerKind::S4d] {
-        let config = SsmLayerConfig::new(4, 4, 20).with_mixer(mixer);
-        for config in [config.clone().with_bidirectional(true), config.with_kernel_len(5)] {
-            let layer = config.init(&device).unwrap();
-            assert!(matches!(layer.state(1), Err(Error::Invalid { .. })));
+    for (bidirectional, kernel_len) in [(true, 0), (false, 5)] {
+        for mixer in mixers(4, kernel_len) {
+            let config = ModelConfig { bidirectional, ..small(4, mixer) };
+            let layer = Mixer::new(&config, 20, 0, &device).unwrap();
+            assert!(matches!(layer.get().state(1), Err(Error::Invalid { .. })));
         }
     }
-    let layer = config.init(&device).unwrap();
+    let layer = Mixer::new(&small(4, dss(3)), 20, 0, &device).unwrap();
+    let layer = layer.get();
     let mut state = layer.state(2).unwrap();
     assert!(layer.step(&mut state, Tensor::zeros([3, 4], &device)).is_err());
     assert_eq!(state.position(), 0);
-    for bad in [
-        config.clone().with_delta_min(0.0),
-        config.clone().with_delta_max(1e-4),
-        SsmLayerConfig::new(0, 3, 20),
-        SsmLayerConfig::new(4, 0, 20),
-        SsmLayerConfig::new(4, 3, 0),
-        SsmLayerConfig::new(1, 513, 20),
+    for (bad, len) in [
+        (small(4, DssConfig { delta_min: 0.0, ..dss(3) }), 20),
+        (small(4, DssConfig { delta_max: 1e-4, ..dss(3) }), 20),
+        (small(0, dss(3)), 20),
+        (small(4, dss(0)), 20),
+        (small(4, dss(3)), 0),
+        (small(1, dss(513)), 20),
     ] {
-        assert!(matches!(bad.init(&device), Err(Error::Config { .. })), "{bad:?}");
+        let setting = |error| matches!(error, Error::Format(dss_format::Error::Setting { .. }));
+        assert!(Mixer::new(&bad, len, 0, &device).is_err_and(setting), "{bad:?}");
+        assert!(Block::new(&bad, len, 0, &device).is_err_and(setting), "{bad:?}");
     }
 }

@@ -3,13 +3,30 @@
 use std::fs;
 use std::path::PathBuf;
 
-use burn::tensor::Device;
-use dss_nn::{CheckpointMeta, InputKind, Io, ModelConfig, OutputKind, Variant};
+use burn::tensor::{Device, TensorData};
+use dss_nn::config::{Delta, DssConfig, LambdaInit, S4Config, S4dConfig, Variant};
+use dss_nn::{InputKind, Io, MixerConfig, OutputKind};
 
 use super::*;
 
+fn dss() -> DssConfig {
+    DssConfig { n: 4, ..DssConfig::default() }
+}
+
+fn with_mixer(mixer: impl Into<MixerConfig>) -> ModelConfig {
+    ModelConfig { layers: 2, h: 5, mixer: mixer.into(), ..ModelConfig::default() }
+}
+
 fn config() -> ModelConfig {
-    ModelConfig { layers: 2, h: 5, n: 4, ..ModelConfig::default() }
+    with_mixer(dss())
+}
+
+fn s4() -> MixerConfig {
+    S4Config { n: 4, ..S4Config::default() }.into()
+}
+
+fn s4d() -> MixerConfig {
+    S4dConfig { n: 4, ..S4dConfig::default() }.into()
 }
 
 /// A model with some of its tensors replaced.
@@ -19,7 +36,7 @@ fn inspection(config: ModelConfig, len: usize, change: impl Fn(&str, &mut [f64])
         output: OutputKind::Sequence { outputs: 3 },
         len,
     };
-    let model = config.init(&io, 5, &Device::flex()).unwrap().cast(FloatDType::F64);
+    let model = Model::new(&config, &io, 5, &Device::flex()).unwrap().cast(FloatDType::F64);
     let tensors = model.named_tensors().into_iter().map(|(name, data)| {
         let shape = data.shape().clone();
         let mut values: Vec<f64> = data.iter::<f64>().collect();
@@ -29,7 +46,7 @@ fn inspection(config: ModelConfig, len: usize, change: impl Fn(&str, &mut [f64])
     let tensors = tensors.collect();
     let model = model.load_named(tensors).unwrap();
     let meta = model.meta();
-    Inspection::of(model, meta).unwrap()
+    Inspection::new(model, meta)
 }
 
 /// Every tag is closed in order, attributes are quoted, and `&` and `<` stand only where they may.
@@ -58,14 +75,9 @@ fn well_formed(xml: &str) {
 #[test]
 fn kernels_made_by_hand_give_their_numbers() {
     // exp-no-scale with one mode: K = Re(W·e^{λΔl}), λ = −1, Δ = ln 2, so K halves at every step. W = 1 in channel 0.
-    let config = ModelConfig {
-        layers: 1,
-        h: 2,
-        n: 1,
-        variant: Variant::ExpNoScale,
-        delta: dss_nn::Delta::Tied,
-        ..config()
-    };
+    let (variant, delta) = (Variant::ExpNoScale, Delta::Tied);
+    let mixer = DssConfig { n: 1, variant, delta, ..dss() };
+    let config = ModelConfig { layers: 1, h: 2, ..with_mixer(mixer) };
     let found = inspection(config, 64, |name, values| match name {
         "layers.0.mixer.lambda" => values.copy_from_slice(&[0.0, 0.0]),
         "layers.0.mixer.delta_log" => values.fill(2f64.ln().ln()),
@@ -103,19 +115,23 @@ fn a_growing_mode_peaks_at_the_end_and_forbids_longer_sequences() {
     assert_eq!(json["peaks"]["argmax_95"], 299.0);
     assert_eq!(json["causality"]["verdict"], "causal");
     // Cut to its first 100 taps, the same model goes on for ever.
-    let cut = inspection(ModelConfig { kernel_len: 100, ..config() }, 300, grow).report().unwrap();
+    let cut = with_mixer(DssConfig { kernel_len: 100, ..dss() });
+    let cut = inspection(cut, 300, grow).report().unwrap();
     assert!(cut.past_end.allowed, "{:?}", cut.past_end);
 }
 
 #[test]
 fn pictures_are_xml_and_png_whatever_the_model() {
+    let exp = DssConfig { variant: Variant::Exp, ..dss() };
+    let tied = DssConfig { n: 1, delta: Delta::Tied, ..dss() };
+    let random = DssConfig { lambda_init: LambdaInit::Random, ..dss() };
     let models = [
         (config(), 40),
-        (ModelConfig { bidirectional: true, variant: Variant::Exp, ..config() }, 2000),
-        (ModelConfig { layers: 1, h: 1, n: 1, delta: dss_nn::Delta::Tied, ..config() }, 1),
-        (ModelConfig { mixer: MixerKind::S4, ..config() }, 300),
-        (ModelConfig { mixer: MixerKind::S4d, bidirectional: true, ..config() }, 30),
-        (ModelConfig { layers: 14, h: 2, lambda_init: dss_nn::LambdaInit::Random, ..config() }, 9),
+        (ModelConfig { bidirectional: true, ..with_mixer(exp) }, 2000),
+        (ModelConfig { layers: 1, h: 1, ..with_mixer(tied) }, 1),
+        (with_mixer(s4()), 300),
+        (ModelConfig { bidirectional: true, ..with_mixer(s4d()) }, 30),
+        (ModelConfig { layers: 14, h: 2, ..with_mixer(random) }, 9),
     ];
     for (config, len) in models {
         let found = inspection(config, len, |_, _| ());
@@ -156,12 +172,12 @@ fn silent_and_extreme_models_have_pictures_too() {
 
 #[test]
 fn s4_and_s4d_have_numbers() {
-    for mixer in [MixerKind::S4, MixerKind::S4d] {
-        let report = inspection(ModelConfig { mixer, ..config() }, 40, |_, _| ()).report().unwrap();
+    for (mixer, has_half_lives) in [(s4(), false), (s4d(), true)] {
+        let report = inspection(with_mixer(mixer), 40, |_, _| ()).report().unwrap();
         let layer = &report.layers[0];
         assert_eq!((layer.modes, layer.growing), (2, 0));
         assert!((layer.lambda_re.median + 0.5).abs() < 1e-6 && layer.delta_im.is_none());
-        assert_eq!(layer.half_life_steps.is_some(), mixer == MixerKind::S4d);
+        assert_eq!(layer.half_life_steps.is_some(), has_half_lives);
         assert!(report.past_end.allowed, "{:?}", report.past_end);
         assert!(matches!(report.causality, Causality::Causal { .. }), "{:?}", report.causality);
     }

@@ -124,11 +124,14 @@ fn eval(step: u64, scores: Scores, best: bool) -> EvalRecord {
 
 /// Writes a small model of 11 layers; returns how many numbers of it are trained.
 fn checkpoint(path: &Path, labels: &[String]) -> usize {
-    use dss_nn::{CheckpointMeta, InputKind, Io, ModelConfig, NormKind, OutputKind};
-    let config =
-        ModelConfig { layers: 11, h: 4, n: 4, norm: NormKind::Batch, ..ModelConfig::default() };
+    use dss_nn::config::{DssConfig, InputKind, Io, ModelConfig, NormKind, OutputKind};
+    use dss_nn::{CheckpointMeta, Model};
+    let mixer = DssConfig { n: 4, ..DssConfig::default() }.into();
+    let norm = NormKind::Batch;
+    let config = ModelConfig { layers: 11, h: 4, mixer, norm, ..ModelConfig::default() };
     let (input, output) = (InputKind::Tokens { vocab: 18 }, OutputKind::Sequence { outputs: 10 });
-    let model = config.init(&Io { input, output, len: 200 }, 0, &Device::flex()).unwrap();
+    let io = Io { input, output, len: 200 };
+    let model = Model::new(&config, &io, 0, &Device::flex()).unwrap();
     let meta = CheckpointMeta { labels: labels.to_vec(), ..model.meta() };
     dss_nn::checkpoint::save(path, &model, &meta).unwrap();
     let statistics = 11 * 2 * 4;

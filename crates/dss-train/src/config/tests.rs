@@ -1,4 +1,21 @@
+use dss_format::mixer::ssm::SsmSettings;
+use dss_nn::MixerConfig;
+use dss_nn::config::{Delta, DssConfig, LambdaInit, S4Config, S4dConfig, Variant};
+
 use super::*;
+
+/// The mixer's settings, which must be DSS's.
+fn dss(config: &Config) -> DssConfig {
+    match &config.model.mixer {
+        MixerConfig::Dss(dss) => *dss,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What all state spaces share.
+fn ssm(config: &Config) -> SsmSettings {
+    config.model.mixer.settings().ssm().unwrap()
+}
 
 fn set(text: &str) -> Setting {
     text.parse().unwrap()
@@ -54,7 +71,7 @@ fn later_layers_win() {
     let second = TempFile::new("second.toml", "[model]\nn = 16\n");
     let files = [first.0.clone(), second.0.clone()];
     let c = Config::resolve("listops", Some("paper"), &files, &[set("train.lr=0.25")]).unwrap();
-    assert_eq!((c.model.layers, c.model.h, c.model.n, c.train.lr), (6, 32, 16, 0.25));
+    assert_eq!((c.model.layers, c.model.h, ssm(&c).n, c.train.lr), (6, 32, 16, 0.25));
 }
 
 #[test]
@@ -69,8 +86,8 @@ fn a_run_goes_on_with_changes() {
 #[test]
 fn values_are_toml_and_bare_words_strings() {
     let c = resolve(&["variant=exp-no-scale", "model.norm=\"layer\"", "lr=1", "glu=true"]).unwrap();
-    assert_eq!(c.model.variant, dss_nn::Variant::ExpNoScale);
-    assert_eq!((c.model.norm, c.train.lr, c.model.glu), (dss_nn::NormKind::Layer, 1.0, true));
+    assert_eq!(dss(&c).variant, Variant::ExpNoScale);
+    assert_eq!((c.model.norm, c.train.lr, dss(&c).glu), (dss_nn::NormKind::Layer, 1.0, true));
 }
 
 #[test]
@@ -82,7 +99,7 @@ fn unknown_names_bring_the_nearest_one() {
         ("modle.layers=1", "model.layers"),
         ("droput=0.1", "model.dropout"),
         ("d_model=64", "model.h"),
-        ("model.variants=exp", "model.variant"),
+        ("model.variants=exp", "model.mixer.variant"),
     ] {
         let message = message(&[given]);
         let key = given.split('=').next().unwrap();
@@ -132,6 +149,9 @@ fn wrong_values_are_named_with_what_is_allowed() {
     for (given, parts) in [
         ("h=0", ["--set h=0: [model] h ", "0", "at least 1"]),
         ("delta_max=0.00001", ["--set delta_max=0.00001: [model] ", "delta_min", "delta_max"]),
+        ("h=many", ["model.h", "many", "expected a whole number"]),
+        ("norm=bach", ["model.norm", "bach", "`batch`"]),
+        ("mixer=s5", ["--set mixer=s5", "model.mixer.kind", "dss, s4, s4d"]),
         ("layers=0", ["[model] layers ", "0", "at least 1"]),
         ("dropout=1.0", ["[model] dropout ", "1", "below 1"]),
         ("delta_min=0.5", ["delta_min", "0.5", "delta_max"]),
@@ -145,7 +165,7 @@ fn wrong_values_are_named_with_what_is_allowed() {
         ("max_steps=many", ["train.max_steps", "many", "expected a whole number"]),
         ("task.train=0.5", ["task.train", "0.5", "expected a whole number"]),
         ("lr=many", ["train.lr", "many", "expected a number"]),
-        ("variant=softmx", ["model.variant", "softmx", "`softmax`"]),
+        ("variant=softmx", ["model.mixer.variant", "softmx", "`softmax`"]),
         ("schedule=cosin", ["train.schedule", "cosin", "`cosine`"]),
     ] {
         let message = message(&[given]);
@@ -174,9 +194,10 @@ fn paper_presets_are_the_papers_rows() {
         assert_eq!((m.layers, m.h, m.norm, m.prenorm, m.dropout), model, "{task}");
         let found = (t.lr, t.batch, t.epochs, t.weight_decay, t.patience, t.lr_delta);
         assert_eq!(found, train, "{task}");
-        assert_eq!((m.n, m.pool, t.lr_lambda, t.lr_w), (64, pool, 0.001, 0.001), "{task}");
+        let mixer = m.mixer.settings().ssm().unwrap();
+        assert_eq!((mixer.n, m.pool, t.lr_lambda, t.lr_w), (64, pool, 0.001, 0.001), "{task}");
         let range = if task == "path-x" { (0.0001, 0.01) } else { (0.001, 0.1) };
-        assert_eq!((m.delta_min, m.delta_max), range, "{task}");
+        assert_eq!((mixer.delta_min, mixer.delta_max), range, "{task}");
         assert_eq!((t.schedule, t.plateau_factor), (Schedule::Plateau, 0.2), "{task}");
     }
     let authors = Config::resolve("image", Some("authors"), &[], &[]).unwrap();
@@ -198,7 +219,7 @@ fn every_value_tells_where_it_comes_from() {
     let (config, sources) = request(Some("paper"), &sets).resolve().unwrap();
     assert_eq!(sources.source("train.lr"), "paper's table");
     assert_eq!(sources.source("train.lr_delta"), "paper's exception for DSS");
-    assert_eq!(sources.source("model.n"), "authors' code");
+    assert_eq!(sources.source("model.mixer.n"), "authors' code");
     assert_eq!(sources.source("model.h"), "--set");
     assert_eq!(sources.source("model.form"), "default");
     let text = config.to_sourced_toml(&sources);
@@ -237,19 +258,14 @@ fn models_and_ablations_lie_over_any_preset() {
         };
         for model in MODELS {
             let m = resolve(model.name, &[]).model;
-            let name = match m.mixer {
-                dss_nn::MixerKind::Dss => {
-                    format!("dss-{}", serde_json::to_value(m.variant).unwrap().as_str().unwrap())
-                }
-                other => serde_json::to_value(other).unwrap().as_str().unwrap().to_owned(),
-            };
-            assert_eq!(name, model.name);
-            assert_eq!(resolve(model.name, &["kernel-128"]).model.kernel_len, 128);
+            assert_eq!(m.mixer.settings().title(), model.label);
+            assert!(model.mixers.contains(&m.mixer.kind()), "{}", model.name);
+            assert_eq!(ssm(&resolve(model.name, &["kernel-128"])).kernel_len, 128);
         }
-        let m = resolve("", &["random-init", "exp-no-scale", "tied-delta"]).model;
+        let m = dss(&resolve("", &["random-init", "exp-no-scale", "tied-delta"]));
         assert_eq!(
             (m.lambda_init, m.variant, m.delta),
-            (dss_nn::LambdaInit::Random, dss_nn::Variant::ExpNoScale, dss_nn::Delta::Tied)
+            (LambdaInit::Random, Variant::ExpNoScale, Delta::Tied)
         );
     }
     for overlay in MODELS.iter().chain(ABLATIONS) {
@@ -273,12 +289,12 @@ fn s4_has_the_papers_rows() {
             modelled(task, "paper", "s4", &[]).resolve().unwrap();
         let found = (m.layers, m.h, t.lr, t.batch, t.epochs, t.weight_decay, t.patience);
         assert_eq!(found, row, "{task}");
-        assert_eq!(
-            (m.mixer, m.n, t.lr_lambda, t.lr_delta),
-            (dss_nn::MixerKind::S4, 64, 1e-3, 1e-3)
-        );
-        assert_eq!((m.delta_min, m.delta_max, t.lr_w), (0.001, 0.1, t.lr), "{task}");
-        for key in ["model.mixer", "train.lr", "train.lr_w", "train.lr_delta", "train.patience"] {
+        let s4 = S4Config { n: 64, delta_min: 0.001, delta_max: 0.1, ..S4Config::default() };
+        assert_eq!((m.mixer, t.lr_lambda, t.lr_delta), (s4.into(), 1e-3, 1e-3), "{task}");
+        assert_eq!(t.lr_w, t.lr, "{task}");
+        for key in
+            ["model.mixer.kind", "train.lr", "train.lr_w", "train.lr_delta", "train.patience"]
+        {
             assert!(!sources.source(key).contains("DSS"), "{task} {key}: {}", sources.source(key));
         }
     }
@@ -289,8 +305,8 @@ fn models_tell_where_their_values_come_from() {
     let mut request = modelled("path-x", "paper", "s4", &["kernel-128"]);
     request.sets.push(set("lr_delta=0.5"));
     let (_, sources) = request.resolve().unwrap();
-    assert_eq!(sources.source("model.mixer"), "--model s4");
-    assert_eq!(sources.source("model.kernel_len"), "--ablation kernel-128");
+    assert_eq!(sources.source("model.mixer.kind"), "--model s4");
+    assert_eq!(sources.source("model.mixer.kernel_len"), "--ablation kernel-128");
     assert_eq!(sources.source("train.lr_lambda"), "S4's code");
     assert_eq!(sources.source("train.lr_w"), "S4's code: as lr");
     assert_eq!(sources.source("train.batch"), "paper's table");
@@ -317,12 +333,119 @@ fn models_and_ablations_that_do_not_go_together_are_refused() {
     let error = refused("s4", &[], &["n=7"]);
     assert!(error.starts_with("--set n=7: [model] n must be even"), "{error}");
     let error = refused("s4", &[], &["variant=exp"]);
-    assert!(error.starts_with("--set variant=exp: [model] variant"), "{error}");
+    assert!(error.starts_with("--set variant=exp: ") && error.contains("mixer is s4"), "{error}");
     let model = with_model(&dss_nn::ModelConfig::default(), "s4d").unwrap();
-    let s4d = dss_nn::ModelConfig {
-        mixer: dss_nn::MixerKind::S4d,
-        delta: dss_nn::Delta::Tied,
-        ..Default::default()
-    };
-    assert_eq!(model, s4d);
+    let s4d = S4dConfig::default().into();
+    assert_eq!(model, dss_nn::ModelConfig { mixer: s4d, ..Default::default() });
+}
+
+/// What version 0.1 wrote into run directories: the settings of all mixers flat in `[model]`.
+fn version_0_1(mixer: &str) -> String {
+    format!(
+        r#"[task]
+name = "delay"
+d = 40
+
+[model]
+layers = 3
+h = 24
+n = 10
+{mixer}
+delta_min = 0.002
+delta_max = 0.2
+kernel_len = 30
+bidirectional = true
+glu = true
+norm = "layer"
+prenorm = true
+last_gain = 1.0
+dropout = 0.1
+mask_padding = false
+pool = "mean"
+form = "auto"
+
+[train]
+lr = 0.004
+"#
+    )
+}
+
+#[test]
+fn files_of_version_0_1_mean_the_same() {
+    let others = "s4d_init = \"legs\"\ndiscretisation = \"zoh\"";
+    let unused = "variant = \"softmax\"\ndelta = \"separate\"\nlambda_init = \"skew-hippo\"";
+    for (flat, nested) in [
+        // Before there were other mixers.
+        (
+            "variant = \"exp\"\ndelta = \"tied\"\nlambda_init = \"random\"".to_owned(),
+            "kind = \"dss\"\nvariant = \"exp\"\ndelta = \"tied\"\nlambda_init = \"random\"",
+        ),
+        (
+            format!("variant = \"exp-no-scale\"\nmixer = \"dss\"\n{others}"),
+            "kind = \"dss\"\nvariant = \"exp-no-scale\"",
+        ),
+        (format!("{unused}\nmixer = \"s4\"\n{others}"), "kind = \"s4\""),
+        (
+            format!("{unused}\nmixer = \"s4d\"\ns4d_init = \"inv\"\ndiscretisation = \"bilinear\""),
+            "kind = \"s4d\"\nlambda_init = \"inv\"\ndiscretisation = \"bilinear\"",
+        ),
+    ] {
+        let nested = format!(
+            r#"[task]
+name = "delay"
+d = 40
+
+[model]
+layers = 3
+h = 24
+bidirectional = true
+norm = "layer"
+prenorm = true
+dropout = 0.1
+
+[model.mixer]
+{nested}
+n = 10
+delta_min = 0.002
+delta_max = 0.2
+kernel_len = 30
+glu = true
+
+[train]
+lr = 0.004
+"#
+        );
+        let old = Config::from_toml(&version_0_1(&flat), "config.toml").unwrap();
+        assert_eq!(old, Config::from_toml(&nested, "config.toml").unwrap(), "{flat}");
+        assert_eq!(Config::from_toml(&old.to_annotated_toml(), "text").unwrap(), old);
+        let ssm = ssm(&old);
+        assert_eq!((ssm.n, ssm.delta_min, ssm.kernel_len, ssm.glu), (10, 0.002, 30, true));
+    }
+    let wrong = version_0_1("variant = \"exp\"\nmixer = \"s4\"");
+    let error = Config::from_toml(&wrong, "config.toml").unwrap_err().to_string();
+    assert!(error.starts_with("config.toml, line 9: ") && error.contains("variant"), "{error}");
+}
+
+/// The settings that both mixers have stay; the others are those of the new one.
+#[test]
+fn another_mixer_keeps_what_both_have() {
+    let old = resolve(&["n=10", "glu=true", "variant=exp", "model.mixer.lambda_init=random"]);
+    for kind in ["s4", "s4d"] {
+        let sets = [set(&format!("mixer={kind}"))];
+        let new = old.as_ref().unwrap().changed(&[], &sets).unwrap();
+        let expected = MixerConfig::default_for(kind).unwrap();
+        assert_eq!((new.model.mixer.kind(), ssm(&new).n, ssm(&new).glu), (kind, 10, true));
+        assert_eq!(new.model.h, old.as_ref().unwrap().model.h);
+        if let (MixerConfig::S4d(new), MixerConfig::S4d(expected)) = (new.model.mixer, expected) {
+            assert_eq!(new, S4dConfig { n: 10, glu: true, ..expected });
+        }
+    }
+    // In any order of the settings, and in a file too.
+    let sets = ["variant=softmax", "n=12", "model.mixer.kind=s4", "model.kernel_len=9"];
+    let s4 = S4Config { n: 12, kernel_len: 9, ..S4Config::default() };
+    assert_eq!(resolve(&sets).unwrap().model.mixer, s4.into());
+    let file = TempFile::new("mixer.toml", "[model.mixer]\nn = 6\nkind = \"s4d\"\n");
+    let files = std::slice::from_ref(&file.0);
+    let config = Config::resolve("listops", Some("paper"), files, &[]).unwrap();
+    assert_eq!(config.model.mixer, S4dConfig { n: 6, ..S4dConfig::default() }.into());
 }

@@ -4,8 +4,8 @@
 use crate::common::{TempDir, config, run, small_listops};
 use burn::tensor::{DType, Device};
 use dss_data::{Loader, Padding, Task};
-use dss_nn::ModelConfig;
-use dss_nn::config::{Form, NormKind};
+use dss_nn::Model;
+use dss_nn::config::{DssConfig, Form, ModelConfig, NormKind};
 use dss_train::bridge;
 
 fn batches(task: &Task, batch: usize) -> Vec<dss_data::Batch> {
@@ -17,7 +17,7 @@ fn batches(task: &Task, batch: usize) -> Vec<dss_data::Batch> {
 
 fn check(task: &Task, model: &ModelConfig) {
     let device = Device::flex().autodiff();
-    let model = model.init(&bridge::io(&task.spec), 7, &device).unwrap();
+    let model = Model::new(model, &bridge::io(&task.spec), 7, &device).unwrap();
     let gradients = |batch| {
         let micro = batches(task, batch);
         assert_eq!(micro.len(), 16 / batch);
@@ -41,10 +41,11 @@ fn check(task: &Task, model: &ModelConfig) {
 
 #[test]
 fn gradients_of_parts_add_up() {
+    let mixer = DssConfig { n: 8, ..DssConfig::default() };
     let small = ModelConfig {
         layers: 2,
         h: 12,
-        n: 8,
+        mixer: mixer.into(),
         norm: NormKind::Layer,
         prenorm: true,
         ..ModelConfig::default()
@@ -57,7 +58,8 @@ fn gradients_of_parts_add_up() {
     let delay = delay.task.load(None, &|_| {}).unwrap();
     for form in [Form::Fused, Form::Composed] {
         check(&listops, &ModelConfig { form, ..small.clone() });
-        check(&delay, &ModelConfig { form, bidirectional: true, kernel_len: 15, ..small.clone() });
+        let mixer = DssConfig { kernel_len: 15, ..mixer }.into();
+        check(&delay, &ModelConfig { form, bidirectional: true, mixer, ..small.clone() });
     }
 }
 

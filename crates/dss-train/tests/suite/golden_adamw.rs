@@ -10,7 +10,9 @@ use std::path::Path;
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_data::BatchTarget;
-use dss_nn::config::{Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Variant};
+use dss_nn::config::{
+    DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Variant,
+};
 use dss_nn::{DropoutKey, Input, Mode, Model};
 use dss_train::optimiser::{AdamW, Gradients, Rates};
 use dss_train::{bridge, loss};
@@ -96,8 +98,7 @@ fn model(case: &Case, file: &Tensors, form: Form) -> Model {
     let config = ModelConfig {
         layers: 2,
         h: 16,
-        n: 16,
-        variant: case.variant,
+        mixer: DssConfig { n: 16, variant: case.variant, ..DssConfig::default() }.into(),
         norm: case.norm,
         prenorm: case.prenorm,
         pool: case.pool,
@@ -105,7 +106,8 @@ fn model(case: &Case, file: &Tensors, form: Form) -> Model {
         ..ModelConfig::default()
     };
     let io = Io { input: case.input, output: OutputKind::Sequence { outputs: CLASSES }, len: L };
-    let model = config.init(&io, 0, &Device::flex().autodiff()).unwrap().cast(FloatDType::F64);
+    let model = Model::new(&config, &io, 0, &Device::flex().autodiff()).unwrap();
+    let model = model.cast(FloatDType::F64);
     let mut values = named(file, "sd.");
     let tensors = model.parameters().into_iter().map(|p| {
         let values = values.remove(&p.name).unwrap_or_else(|| panic!("no {}", p.name));
@@ -140,9 +142,9 @@ fn check(case: &Case, form: Form) {
     let mut optimiser = AdamW::default();
     let what = |x: &str| format!("{} {form:?}: {x}", case.file);
     for (step, expected) in file["adamw.losses"].iter().enumerate() {
-        let kernels = model.kernels(L);
+        let prepared = model.prepare(L);
         let dropout = DropoutKey { seed: 0, step: 0, micro: 0 };
-        let output = model.forward(input.clone(), &lengths, &kernels, Mode::Train { dropout });
+        let output = model.forward(input.clone(), &lengths, &prepared, Mode::Train { dropout });
         let found = loss::assess(&bridge::host(&output.logits), CLASSES, &target, batch as u64);
         let loss = found.tally.mean_loss();
         let off = (loss - expected).abs();

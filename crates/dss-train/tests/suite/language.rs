@@ -146,9 +146,8 @@ fn streams_carry_their_past_and_resume() {
     let temp = TempDir::new("lm-carry");
     let text = temp.join("a.txt");
     write_text(&text);
-    let mut config = small(&text, "8");
-    config.train.carry = true;
-    config.model.variant = dss_nn::Variant::Exp;
+    let sets = [Setting::new("train.carry", true), Setting::new("variant", "exp")];
+    let config = small(&text, "8").changed(&[], &sets).unwrap();
     let (whole, stopped) = (temp.join("whole"), temp.join("stopped"));
     let summary = run(&config, &whole, false).unwrap();
     assert!(summary.test.unwrap().loss < 0.9);

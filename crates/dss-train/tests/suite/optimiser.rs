@@ -13,7 +13,7 @@ fn setting() -> (Config, Model, Vec<Batch>) {
     let config = small_listops(1);
     let task = config.task.load(None, &|_| {}).unwrap();
     let device = Device::flex().autodiff();
-    let model = config.model.init(&bridge::io(&task.spec), 3, &device).unwrap();
+    let model = Model::new(&config.model, &bridge::io(&task.spec), 3, &device).unwrap();
     let order = (0..32).collect();
     let loader = Loader::new(task.train, task.spec, order, 8, true, Padding::Longest, 0);
     (config, model, loader.map(Result::unwrap).collect())
@@ -63,7 +63,7 @@ fn a_state_of_another_model_is_refused() {
     let mut adamw = AdamW::default();
     adamw.step(model.clone(), &gradients(&model, &batches[0], 0), 1.0, &RATES, 0.0);
     let wider = dss_nn::ModelConfig { h: 20, ..config.model };
-    let wider = wider.init(model.io(), 3, &Device::flex()).unwrap();
+    let wider = Model::new(&wider, model.io(), 3, &Device::flex()).unwrap();
     let error = adamw.check(&path, &wider.parameters()).unwrap_err().to_string();
     assert!(error.contains("entries"), "{error}");
 }
@@ -89,10 +89,10 @@ fn groups_have_their_own_rates_and_delta_its_bound() {
     let rates = Rates { lambda: 0.0, delta: 100.0, w: 0.0, other: 0.0, weight_decay: 0.5 };
     let (stepped, update) = AdamW::default().step(model.clone(), &gradients, 1.0, &rates, 10.0);
     let mut bounded = 0;
-    for ((name, before), (_, after)) in
-        model.named_tensors().into_iter().zip(stepped.named_tensors())
-    {
-        if ParamGroup::of(&name) == ParamGroup::Delta {
+    let tensors = model.named_tensors().into_iter().zip(stepped.named_tensors());
+    for (((name, before), (_, after)), p) in tensors.zip(model.parameters()) {
+        assert_eq!(name, p.name);
+        if p.group == ParamGroup::Delta {
             assert!(after.iter::<f64>().all(|x| x.abs() <= 10.0), "{name}");
             bounded += after.iter::<f64>().filter(|x| x.abs() == 10.0).count();
         } else {

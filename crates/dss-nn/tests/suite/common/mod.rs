@@ -1,13 +1,16 @@
 //! Reading the golden tensors and comparing with them.
 
+pub mod configs;
 pub mod names;
 pub mod random;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Gradients, Tensor, TensorData};
+use dss_nn::Model;
 use dss_nn::config::{Delta, Form, Variant};
 use safetensors::{Dtype, SafeTensors};
 
@@ -129,6 +132,20 @@ pub fn values<const D: usize>(x: &Tensor<D>) -> Vec<f64> {
 
 pub fn grad<const D: usize>(x: &Tensor<D>, grads: &Gradients) -> Vec<f64> {
     values(&x.grad(grads).expect("a gradient"))
+}
+
+/// The gradients of a model's parameters by name; those that have none are left out.
+pub fn grads(model: &Model, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
+    struct Visit<'a>(&'a Gradients, Vec<Option<Vec<f64>>>);
+    impl ModuleVisitor for Visit<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.1.push(param.val().grad(self.0).map(|g| values(&g)));
+        }
+    }
+    let mut visit = Visit(grads, Vec::new());
+    model.visit(&mut visit);
+    let names = model.parameters().into_iter().map(|p| p.name);
+    names.zip(visit.1).filter_map(|(name, g)| Some((name, g?))).collect()
 }
 
 /// `[rows, columns]` transposed.
