@@ -40,7 +40,7 @@ pub(crate) fn load(
             state_space::load(S4d::new(s4d, arrays), config, context, arrays, residual)
         }
         MixerConfig::Attention(config) => {
-            let mixer = attention::AttentionMixer::new(*config, context, &mut arrays)?;
+            let mixer = attention::AttentionMixer::new(*config, context, arrays)?;
             Ok((Box::new(mixer), Around::Residual(residual)))
         }
     }
