@@ -7,7 +7,7 @@ use crate::common::random::Random;
 use crate::common::values;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
-use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_nn::checkpoint;
 use dss_nn::config::{
     Delta, Discretisation, DssConfig, Gelu, InputKind, Io, LambdaInit, MixerConfig, ModelConfig,
     NormKind, OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
