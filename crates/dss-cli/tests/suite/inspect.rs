@@ -18,7 +18,7 @@ fn a_run_gives_tables_pictures_and_a_report() {
     trained(&folder, &[]);
     let ran = folder.run(&["inspect", "run"]).ok();
     for part in [
-        "DSS softmax, 2 layers of H = 6",
+        "DSS-softmax, 2 layers of H = 6",
         "half-life",
         "95th percentile",
         "causal",

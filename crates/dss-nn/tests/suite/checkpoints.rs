@@ -223,8 +223,8 @@ fn damage_is_named() {
     };
     refused(&rewrite(&poisoned, json), "layers.1.mixer.d has the number NaN at index 1");
     refused(&rewrite(&keep, &json.replace("dss-1", "dss-9")), "dss-9");
-    refused(&rewrite(&keep, &json.replace("\"layers\":2", "\"layers\":3")), "configuration");
-    refused(&rewrite(&keep, &json.replace("\"h\":4", "\"h\":4000000000000")), "configuration");
+    refused(&rewrite(&keep, &json.replace("\"layers\":2", "\"layers\":3")), "layers.2.");
+    refused(&rewrite(&keep, &json.replace("\"h\":4", "\"h\":4000000000000")), "4000000000000");
     refused(&rewrite(&keep, &json.replace("\"glu\"", "\"glue\"")), "glue");
     refused(&safetensors::serialize(file.iter(), None).unwrap(), "no key `dss`");
 }
@@ -268,9 +268,9 @@ fn damaged_settings_of_s4_are_named() {
     for (from, to, reason) in [
         (r#""s4""#, r#""s4d""#, "configuration"),
         (r#""s4""#, r#""s5""#, "s5"),
-        (r#""s4""#, r#""dss""#, "configuration"),
+        (r#""s4""#, r#""dss""#, "mixer.delta_log"),
         (r#""n":6"#, r#""n":7"#, "even"),
-        (r#""n":6"#, r#""n":8"#, "configuration"),
+        (r#""n":6"#, r#""n":8"#, "mixer.b"),
         (r#""n":6"#, r#""n":60000000000"#, "at most"),
         (r#""len":20"#, r#""len":2000000000000"#, "at most"),
         (r#""s4""#, r#""s4","variant":"exp""#, "variant"),

@@ -7,8 +7,8 @@ use crate::common::device;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 use dss_nn::config::{
-    Delta, DssConfig, InputKind, Io, MixerConfig, ModelConfig, NormKind, OutputKind, Pool,
-    Positions, S4Config, S4dConfig, Variant,
+    AttentionConfig, Delta, DssConfig, InputKind, Io, MixerConfig, ModelConfig, NormKind,
+    OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
 };
 use dss_nn::{Model, Norm, ParamGroup};
 
@@ -73,6 +73,9 @@ fn check(config: &ModelConfig, io: &Io) {
 
 fn mixers() -> Vec<MixerConfig> {
     let mut all = Vec::new();
+    for (bias, width) in [(false, 0), (true, 0), (true, 6)] {
+        all.push(AttentionConfig { heads: 2, width, bias }.into());
+    }
     for glu in [false, true] {
         all.push(S4Config { glu, ..s4(4) }.into());
         all.push(S4dConfig { glu, ..s4d(4) }.into());

@@ -195,7 +195,6 @@ fn settings_out_of_range_are_named() {
         (ModelConfig { dropout: 1.0, ..small() }, "dropout"),
         (ModelConfig { dropout: f64::NAN, ..small() }, "dropout"),
         (ModelConfig { norm_eps: 0.0, ..small() }, "norm_eps"),
-        (ModelConfig { pool: Pool::Cls, ..small() }, "bidirectional"),
         (configs::small(8, DssConfig { delta_min: 1.0, ..dss(4) }), "delta_min"),
         (ModelConfig { norm: NormKind::LayerScalar, form: Form::Fused, ..small() }, "composed"),
         (configs::small(8, s4(5)), "even"),
@@ -204,11 +203,13 @@ fn settings_out_of_range_are_named() {
     let bad = bad.map(|(config, word)| (config, IO, word));
     let cls = ModelConfig { pool: Pool::Cls, bidirectional: true, ..small() };
     let hidden = ModelConfig { head_hidden: 4, ..small() };
+    let sequence = Io { output: OutputKind::Sequence { outputs: 3 }, ..IO };
     let pair = Io { output: OutputKind::Pair { outputs: 3 }, ..IO };
     let of_ends = [
         (configs::small(8, s4(4)), Io { len: usize::MAX, ..IO }, "kernel_len"),
         (small(), Io { len: 0, ..IO }, "length"),
         (cls, IO, "cls"),
+        (ModelConfig { pool: Pool::Cls, ..small() }, sequence, "bidirectional"),
         (hidden, pair, "head_hidden"),
     ];
     for (config, io, word) in bad.into_iter().chain(of_ends) {

@@ -48,8 +48,7 @@ fn other_mixers_too() {
     let device = Device::flex();
     let cut = S4Config { glu: true, kernel_len: l, ..s4(6) };
     let bilinear = S4dConfig { discretisation: Discretisation::Bilinear, ..s4d(6) };
-    for mixer in [MixerConfig::from(s4(6)), cut.into(), s4d(6).into(), bilinear.into()] {
-        let config = small(h, mixer);
+    for config in [small(h, s4(6)), small(h, cut), small(h, s4d(6)), small(h, bilinear)] {
         let layer = Mixer::new(&config, l, 3, &device).unwrap();
         // Beyond the training length too, but for a kernel that ends there.
         let l = if kernel_len(&config) == 0 { l + 10 } else { l };
