@@ -220,7 +220,8 @@ impl Layers {
                 None => Err(self.unknown_key(place, dotted)),
             };
         }
-        let known = |section: &Section| self.key(*section, dotted).is_some();
+        let (task, mixer) = (self.task.name(), self.mixer());
+        let known = |section: &Section| section.key(task, mixer, dotted).is_some();
         let mut homes = Section::ALL.into_iter().filter(known);
         match (homes.next(), homes.next()) {
             (Some(section), None) => Ok((section, dotted)),
@@ -230,7 +231,7 @@ impl Layers {
                 candidates: format!("`{first}.{dotted}` or `{second}.{dotted}`"),
             }),
             _ if dotted == "mixer" => Ok((MIXER_KIND.section, MIXER_KIND.name)),
-            _ if flat::place(dotted, self.mixer(), None).is_some() => Ok((Section::Model, dotted)),
+            _ if flat::place(dotted, mixer, None).is_some() => Ok((Section::Model, dotted)),
             _ => Err(self.unknown_key(place, dotted)),
         }
     }
