@@ -176,6 +176,7 @@ fn check(io: &Io, query: &Query) -> std::result::Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use dss_format::encoder::ENCODER;
     use dss_nn::ModelConfig;
 
     use super::*;
@@ -203,6 +204,9 @@ mod tests {
         }
         let text = r#"{"kind":"value-steps","channels":1,"len":4294967296}"#;
         assert!(read(text, &[]).unwrap_err().contains("4294967296 positions"));
-        assert!(read(&forecast(4), &["a", "b"]).unwrap_err().contains("2 classes"));
+        read(&forecast(4), &["a", "b"]).unwrap();
+        // Labels are compared with the outputs when a description is read.
+        let error = CheckpointMeta::from_json(&serde_json::to_string(&meta).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("1 outputs, but 2 labels"), "{error}");
     }
 }

@@ -128,7 +128,8 @@ mod tests {
     use dss_nn::{Io, ModelConfig, OutputKind};
 
     fn model(change: impl FnOnce(&mut ModelConfig), input: InputKind, len: usize) -> Model {
-        let mut config = ModelConfig { layers: 2, h: 4, n: 4, ..ModelConfig::default() };
+        let mixer = dss_nn::config::DssConfig { n: 4, ..Default::default() }.into();
+        let mut config = ModelConfig { layers: 2, h: 4, mixer, ..ModelConfig::default() };
         change(&mut config);
         let io = Io { input, output: OutputKind::Sequence { outputs: 2 }, len };
         Model::new(&config, &io, 3, &Device::flex()).unwrap().cast(FloatDType::F64)

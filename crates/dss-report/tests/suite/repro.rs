@@ -200,14 +200,13 @@ fn a_time_is_measured_once() {
     let (watcher, ended) = work(&root, TableKind::Ablations, &request, None);
     assert!(!ended.interrupted && watcher.notes.is_empty(), "{:?}", watcher.notes);
     assert_eq!(std::fs::read(root.join("grid.toml")).unwrap(), decided);
-    // Equal steps for all models, and the generated data made once for all of them.
+    // Equal steps for all models.
     let steps = watcher.ended.iter().map(|state| match state {
         RunStatus::Done(outcome) => outcome.steps,
         other => panic!("{other:?}"),
     });
     let steps: Vec<u64> = steps.collect();
     assert!(steps.len() == 2 && steps[0] == steps[1] && steps[0] >= 10, "{steps:?}");
-    assert!(root.join("data").is_dir());
     let table = table(&Grid::open(&root, TableKind::Ablations, &request).unwrap());
     assert!(table.argmax_95[0].ours.is_some_and(|at| (0.0..30.0).contains(&at)));
     assert_eq!(table.argmax_95[0].paper, Some("89"));
@@ -264,12 +263,19 @@ fn equal_budgets_are_equal_sizes() {
                 let cell = grid.seeds(task, model).remove(0);
                 let c = grid.config(&cell);
                 let (m, t) = (c.model, c.train);
-                let run = (t.batch, t.max_steps, t.epochs, t.eval_every, t.warmup_steps, t.seed);
-                (c.task, m.layers, m.h, m.n, m.norm, m.bidirectional, m.glu, t.schedule, t.lr, run)
+                let size = (c.task, m.layers, m.h, t.batch, t.max_steps, t.epochs, t.eval_every);
+                // Attention has a norm, a direction and a learning rate of its own.
+                let ssm = m.mixer.settings().ssm().map(|ssm| {
+                    let rate = (t.schedule, t.lr, t.warmup_steps);
+                    (ssm.n, ssm.glu, m.norm, m.bidirectional, rate, t.seed)
+                });
+                (size, ssm)
             });
-            let sizes: Vec<_> = sizes.collect();
-            assert_eq!(sizes.len(), 8);
+            let (sizes, state_spaces): (Vec<_>, Vec<_>) = sizes.unzip();
             assert!(sizes.iter().all(|size| *size == sizes[0]), "{task}: {sizes:?}");
+            let state_spaces: Vec<_> = state_spaces.into_iter().flatten().collect();
+            assert_eq!(state_spaces.len(), 8);
+            assert!(state_spaces.iter().all(|one| *one == state_spaces[0]), "{state_spaces:?}");
         }
     }
 }

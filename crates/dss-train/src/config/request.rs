@@ -92,28 +92,37 @@ impl Request {
         // The presets of the paper contain its exceptions for DSS.
         let row = TABLE.iter().find(|row| row.name == self.task && preset.name == "paper");
         let row = row.filter(|row| model.is_some_and(|model| model.mixers == row.mixers));
-        let overlays = model.into_iter().chain(row).chain(ablations.iter().copied());
-        for document in [preset.document()].into_iter().chain(overlays.map(NamedOverlay::document))
-        {
+        let overlays = model.into_iter().chain(row).map(NamedOverlay::document);
+        for document in [preset.document()].into_iter().chain(overlays) {
             layers.document(&Document::BuiltIn(document))?;
+        }
+        for ablation in &ablations {
+            check_ablation(ablation, &layers)?;
+            layers.document(&Document::BuiltIn(ablation.document()))?;
         }
         if model.is_some_and(|model| model.mixers == S4_FAMILY) {
             // C is a parameter like others in the code of S4.
             layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
         }
         layers.files_and_settings(&self.files, &self.sets)?;
-        if let Some(mixer) = layers.value(Section::Mixer, "kind").and_then(Value::as_str)
-            && let Some(ablation) = ablations.iter().find(|one| !one.mixers.contains(&mixer))
-        {
-            let what = format!(
-                "{} applies to mixer {} only, but the mixer is {mixer}",
-                ablation.place(),
-                ablation.mixers.join(" or ")
-            );
-            return Err(ConfigError::Invalid { place: None, what }.into());
-        }
+        // Files and settings may have changed the mixer.
+        ablations.iter().try_for_each(|ablation| check_ablation(ablation, &layers))?;
         Ok((layers.finish()?, Sources::new(layers.places())))
     }
+}
+
+/// An ablation is about some mixers only.
+fn check_ablation(ablation: &NamedOverlay, layers: &Layers) -> Result<(), ConfigError> {
+    let mixer = layers.value(Section::Mixer, "kind").and_then(Value::as_str).unwrap_or_default();
+    if ablation.mixers.contains(&mixer) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} applies to mixer {} only, but the mixer is {mixer}",
+        ablation.place(),
+        ablation.mixers.join(" or ")
+    );
+    Err(ConfigError::Invalid { place: None, what })
 }
 
 fn find(

@@ -220,7 +220,8 @@ impl Layers {
                 None => Err(self.unknown_key(place, dotted)),
             };
         }
-        let known = |section: &Section| self.key(*section, dotted).is_some();
+        let (task, mixer) = (self.task.name(), self.mixer());
+        let known = |section: &Section| section.key(task, mixer, dotted).is_some();
         let mut homes = Section::ALL.into_iter().filter(known);
         match (homes.next(), homes.next()) {
             (Some(section), None) => Ok((section, dotted)),
@@ -230,7 +231,7 @@ impl Layers {
                 candidates: format!("`{first}.{dotted}` or `{second}.{dotted}`"),
             }),
             _ if dotted == "mixer" => Ok((MIXER_KIND.section, MIXER_KIND.name)),
-            _ if flat::place(dotted, self.mixer(), None).is_some() => Ok((Section::Model, dotted)),
+            _ if flat::place(dotted, mixer, None).is_some() => Ok((Section::Model, dotted)),
             _ => Err(self.unknown_key(place, dotted)),
         }
     }
@@ -353,8 +354,8 @@ impl Layers {
     }
 }
 
-/// The settings of a mixer of this kind; what `old` has chosen stays where the new one has it too. `None`: there is no
-/// such mixer.
+/// The settings of a mixer of this kind; what `old` has chosen stays where the new one has the same setting. `None`:
+/// there is no such mixer.
 pub(super) fn mixer_table(old: &Table, kind: &str) -> Option<Table> {
     let defaults = |kind: &str| Table::try_from(MixerConfig::default_for(kind)?).ok();
     let old_kind = old.get(MIXER_KIND.name).and_then(Value::as_str).unwrap_or_default();
@@ -362,9 +363,12 @@ pub(super) fn mixer_table(old: &Table, kind: &str) -> Option<Table> {
         return Some(old.clone());
     }
     let (mut new, before) = (defaults(kind)?, defaults(old_kind).unwrap_or_default());
-    for (key, value) in old.iter().filter(|(key, value)| before.get(*key) != Some(value)) {
-        if new.contains_key(key) {
-            new.insert(key.clone(), value.clone());
+    // `lambda_init` means something else for every mixer, as its text says.
+    let shared = MixerConfig::field_docs(old_kind)
+        .filter(|shared| MixerConfig::field_docs(kind).any(|own| own == *shared));
+    for (key, _) in shared {
+        if let Some(value) = old.get(key).filter(|value| before.get(key) != Some(*value)) {
+            new.insert(key.to_owned(), value.clone());
         }
     }
     Some(new)

@@ -445,6 +445,9 @@ fn another_mixer_keeps_what_both_have() {
             assert_eq!(new, S4dConfig { n: 10, glu: true, ..expected });
         }
     }
+    let lin = resolve(&["mixer=s4d", "n=12", "model.mixer.lambda_init=lin"]).unwrap();
+    let back = lin.changed(&[], &[set("mixer=dss")]).unwrap();
+    assert_eq!(dss(&back), DssConfig { n: 12, ..DssConfig::default() });
     // In any order of the settings, and in a file too.
     let sets = ["variant=softmax", "n=12", "model.mixer.kind=s4", "model.kernel_len=9"];
     let s4 = S4Config { n: 12, kernel_len: 9, ..S4Config::default() };

@@ -16,7 +16,8 @@ use serde::Serialize;
 
 use super::cell::{Cell, RunStatus};
 use super::grid::Grid;
-use super::models::{GridModel, reference};
+use super::models::{GridModel, model, reference};
+use super::paper::PaperRow;
 use super::progress::Progress;
 use super::setting::GridSetting;
 use super::table_kind::TableKind;
@@ -125,11 +126,16 @@ impl Table {
         let kind = grid.table();
         let mut columns: Vec<_> = grid.tasks().iter().map(|task| column(grid, task)).collect();
         let mut rows: Vec<Row> = Vec::new();
-        for row in kind.paper().rows.iter().filter(|row| row.model.is_none()) {
+        // The numbers of the Transformer are others': they are there even if it is not run here.
+        let is_reported = |row: &&PaperRow| match row.model {
+            Some("transformer") => grid.models().all(|model| model.name != "transformer"),
+            other => other.is_none(),
+        };
+        for row in kind.paper().rows.iter().filter(is_reported) {
             let number = |task: &String| kind.paper().number(row, task);
             let entry = |task| Entry { paper: number(task), ..Entry::default() };
             rows.push(Row {
-                label: row.label,
+                label: row.model.and_then(model).map_or(row.label, |model| model.label),
                 model: None,
                 entries: grid.tasks().iter().map(entry).collect(),
                 paper_average: row.average,
