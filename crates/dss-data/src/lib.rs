@@ -21,7 +21,8 @@
 //! ```
 //!
 //! Everything random is a function of a seed and an index, so nothing depends on threads. To add a task, write a file
-//! with its settings that implement [`config::TaskSource`], and add its line in `config.rs`.
+//! with its settings that implement [`config::TaskSource`], and add its line in `config.rs` and its entry in
+//! `catalogue/entries.rs`; `dss-train` has a preset for each task.
 
 pub mod adding;
 pub mod audio;
