@@ -86,14 +86,19 @@ fn draw(found: &Inspection, dir: &Path) -> Result<usize, Failure> {
 /// Everything for a terminal.
 fn tables(report: &Report) -> String {
     let mut out = head(report);
-    out += "\n\nModes\n";
-    out += &table(&modes_table(report));
-    out += "\nΔ\n";
-    out += &table(&delta_table(report));
-    out += &outliers(report);
-    out += "\nKernels\n";
-    out += &table(&kernel_table(report));
-    out += "\n";
+    out += "\n\n";
+    if report.layers.is_empty() {
+        out += "Its layers have no modes and no kernels to show.\n\n";
+    } else {
+        out += "Modes\n";
+        out += &table(&modes_table(report));
+        out += "\nΔ\n";
+        out += &table(&delta_table(report));
+        out += &outliers(report);
+        out += "\nKernels\n";
+        out += &table(&kernel_table(report));
+        out += "\n";
+    }
     let past = &report.past_end;
     let verdict = if past.allowed { "yes" } else { "no" };
     let beyond = format!("beyond L = {}", report.len);
