@@ -26,7 +26,7 @@ pub fn named(name: &str) -> Result<Device, Failure> {
             "this build has no device `{name}`; it has: {here}"
         ))
         .hint(format!(
-            "a build for it needs Burn's feature `{feature}`: add it to `burn` in crates/dss-nn/Cargo.toml, name the \
+            "a build for it needs Burn's feature `{feature}`: add it to `burn-core` in Cargo.toml, name the \
              device in crates/dss-cli/src/device.rs, then `cargo install --path crates/dss-cli`"
         ))),
         None => Err(Failure::usage(format!("unknown device `{name}`; this build has: {here}"))),

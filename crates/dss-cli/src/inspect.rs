@@ -41,7 +41,7 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     if let Some(format) = args.export {
         let Some(dir) = &out else {
             return Err(Failure::usage("--export of a checkpoint needs a place to write to")
-                .hint("name a folder by --out DIR"));
+                .hint("name a folder with --out DIR"));
         };
         let format = match format {
             Export::Npy => export::Format::Npy,
@@ -70,7 +70,7 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
 fn draw(found: &Inspection, dir: &Path) -> Result<usize, Failure> {
     let fault = |doing: &str, path: &PathBuf, e: std::io::Error| {
         let message = format!("cannot {doing} {}: {e}", path.display());
-        Failure::failed(eyre::Report::msg(message)).hint("choose another folder by --out")
+        Failure::failed(eyre::Report::msg(message)).hint("choose another folder with --out")
     };
     fs::create_dir_all(dir).map_err(|e| fault("make the folder", &dir.to_path_buf(), e))?;
     let scenes = pictures(found);

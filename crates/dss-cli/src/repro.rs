@@ -54,7 +54,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
     match (ended.failed, nothing) {
         (0, false) => Ok(ExitCode::SUCCESS),
         (0, true) => Err(Failure::failed(eyre::Report::msg("no task has its data"))
-            .hint("`dss data list` says how to get them; name their folder by --data DIR")),
+            .hint("`dss data list` says how to get them; name their folder with --data DIR")),
         (failed, _) => {
             let what =
                 format!("{} failed; the table has their errors", plural(failed as u64, "run"));

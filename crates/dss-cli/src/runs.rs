@@ -28,7 +28,7 @@ pub fn newest(task: &str) -> Result<PathBuf, Failure> {
     runs.max_by_key(|dir| modified(&dir.join("last")).max(modified(&dir.join("metrics.jsonl"))))
         .ok_or_else(|| {
             Failure::usage(format!("no run of task `{task}` under {ROOT}/ to resume"))
-                .hint("name the run by --out DIR, or start one without --resume")
+                .hint("name the run with --out DIR, or start one without --resume")
         })
 }
 

@@ -137,7 +137,7 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
         rows.push(("report", text::shell(report)));
     }
     if summary.stopped == Stopped::Interrupted {
-        rows.push(("go on", format!("dss train {task} --resume --out {dir}")));
+        rows.push(("resume", format!("dss train {task} --resume --out {dir}")));
     } else {
         rows.push(("evaluate", format!("dss eval {dir}")));
         rows.push(("predict", format!("dss predict {dir} FILE...")));

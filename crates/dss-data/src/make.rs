@@ -98,7 +98,10 @@ fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
     fs::create_dir_all(to).map_err(Error::io("create the folder", to))?;
     let rows = listops::generate(&official.grammar(), count, make.seed, progress);
     if rows.len() < count {
-        return Err(Error::content(to, format!("only {} expressions turned up", rows.len())));
+        return Err(Error::content(
+            to,
+            format!("could generate only {} distinct expressions", rows.len()),
+        ));
     }
     let mut start = 0;
     for (path, count) in paths.iter().zip(parts) {

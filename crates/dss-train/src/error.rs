@@ -31,7 +31,7 @@ pub enum Error {
     /// The best model of a run is not there to go on with.
     #[error(
         "the run's best model cannot be used: {what}; put {} back as it was, or start a new run in another \
-         directory by --out",
+         directory with --out",
         path.display()
     )]
     NoBest {
@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// The directory holds a run already.
     #[error(
-        "{} holds a run already: go on with it by --resume, or choose another directory by --out",
+        "{} already contains a run: continue it with --resume, or choose another directory with --out",
         dir.display()
     )]
     RunExists {
@@ -50,14 +50,14 @@ pub enum Error {
         dir: PathBuf,
     },
     /// Another process is at work in the directory.
-    #[error("{} is in use by another process: wait for it to end, or choose another directory by --out", dir.display())]
+    #[error("{} is in use by another process: wait for it to end, or choose another directory with --out", dir.display())]
     RunBusy {
         /// The run directory.
         dir: PathBuf,
     },
     /// A file that is not a run's would be overwritten.
     #[error(
-        "{} would be overwritten, but is not part of a run: move it away, or choose another directory by --out",
+        "{} would be overwritten, but is not part of a run: move it away, or choose another directory with --out",
         path.display()
     )]
     InTheWay {
@@ -85,7 +85,7 @@ pub enum Error {
     /// A run can only go on with the settings it began with.
     #[error(
         "the run in {} was started with other settings ({}): resume it with the same ones (train.epochs and \
-         train.max_steps may grow, {} may change), or choose another directory by --out",
+         train.max_steps may grow, {} may change), or choose another directory with --out",
         dir.display(), keys.join(", "), crate::run_dir::FREE.join(", ")
     )]
     ConfigDiffers {
@@ -97,7 +97,7 @@ pub enum Error {
     /// The data is not what the run began with.
     #[error(
         "the data has changed since the run began (split {now}, was {then}): \
-         name the same data by --data, --set task.path=PATH or --set task.dir=DIR, or start a new run"
+         name the same data with --data, --set task.path=PATH or --set task.dir=DIR, or start a new run"
     )]
     DataDiffers {
         /// Split hash of the run.
@@ -190,10 +190,10 @@ impl Error {
 fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            " (free some space, then go on with --resume; what was saved before is intact)"
+            " (free some space, then continue with --resume; what was saved before is intact)"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            " (choose a directory you may write to by --out)"
+            " (choose a directory you may write to with --out)"
         }
         _ => "",
     }

@@ -116,6 +116,6 @@ fn usage(model: &Model, ratio: f64) -> Result<Use> {
             }
             Ok(Use::Text { unit: encoder.unit, encoder })
         }
-        _ => kernels("it takes neither sound nor text to go on with; try `dss predict`"),
+        _ => kernels("it takes neither sound nor text to continue; try `dss predict`"),
     }
 }

@@ -49,7 +49,7 @@ Exit code 1: something is wrong with the data.")]
 /// `dss data list`
 #[derive(Debug, Args)]
 pub struct DataListArgs {
-    /// Where downloaded data lies
+    /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// One JSON object per task
@@ -64,7 +64,7 @@ pub struct DataGetArgs {
     /// The task
     #[arg(value_parser = tasks())]
     pub task: String,
-    /// Where downloaded data lies
+    /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// The folder to put it into [default: that of --data]
@@ -84,7 +84,7 @@ pub struct DataMakeArgs {
     /// The task
     #[arg(value_parser = tasks())]
     pub task: String,
-    /// Where downloaded data lies
+    /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// The folder to write to [default: that of --data, or the current one; a folder in it for listops]
@@ -110,7 +110,7 @@ pub struct DataCheckArgs {
     /// The task
     #[arg(value_parser = tasks())]
     pub task: String,
-    /// Where downloaded data lies
+    /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// The settings of a preset [default: those of the task: all of its data]

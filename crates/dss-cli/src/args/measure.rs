@@ -23,7 +23,7 @@ Examples:
 The budget is for each run, and is made a number of optimiser steps: the same for all models of a task, as many as
 DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the paper's own
 settings. The same command goes on where it was stopped (Ctrl-C, a crash): runs that are complete are not run again,
-others go on to the same bits, those that failed are tried again. More seeds, tasks and models may be asked for later.
+others continue to the same bits, those that failed are tried again. More seeds, tasks and models may be asked for later.
 Exit codes: 1 if a run failed, 130 if interrupted; the tables of what is there are written in any case.")]
 pub struct ReproArgs {
     /// Which table: Long Range Arena, Speech Commands, or the ablations of DSS-softmax
@@ -35,16 +35,16 @@ pub struct ReproArgs {
     /// Runs of each model on each task [default: 1, or as the grid in --out]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: Option<u64>,
-    /// Tasks, by commas; also ones that are not in the paper [default: those of the table]
+    /// Comma-separated tasks, also ones that are not in the paper [default: those of the table]
     #[arg(long, value_name = "TASKS", value_delimiter = ',', value_parser = tasks())]
     pub tasks: Vec<String>,
-    /// Models and ablations, by commas [default: those of the table]
+    /// Comma-separated models and ablations [default: those of the table]
     #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = rows())]
     pub models: Vec<String>,
     /// A setting for all runs, or as TASK:KEY=VALUE for those of a task; may be given several times
     #[arg(long, value_name = "[TASK:]KEY=VALUE")]
     pub set: Vec<GridSetting>,
-    /// Where downloaded data lies
+    /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// The directory of the grid [default: runs/repro-TABLE-BUDGET]
@@ -123,7 +123,7 @@ pub struct BenchArgs {
     /// Which size
     #[arg(long, value_enum, default_value = "all")]
     pub size: Size,
-    /// The state space of the layers
+    /// Layer type
     #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
     pub model: String,
     /// Timed steps, after two that are not

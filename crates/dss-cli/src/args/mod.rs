@@ -26,7 +26,7 @@ Examples:
   dss eval runs/listops-laptop-0 score the result on the test set
   dss config show listops        every setting with a comment
 
-Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 interrupted (go on with --resume).
+Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 interrupted (continue with --resume).
 Results go to standard output, progress and errors to standard error."
 )]
 pub struct Cli {
@@ -44,7 +44,7 @@ pub enum Command {
     Eval(EvalArgs),
     /// Apply the best checkpoint of a run to new sequences
     Predict(PredictArgs),
-    /// Run a model on input as it arrives, and say what it thinks so far
+    /// Run a model on streaming input and print running predictions
     Stream(StreamArgs),
     /// Let a language model write
     Generate(GenerateArgs),

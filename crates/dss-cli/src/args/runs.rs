@@ -19,19 +19,19 @@ Examples:
   dss train files --set path=mine.csv --set label=kind
   dss train lm --data book.txt
   dss train forecast --data table.csv --set column=price
-  dss train listops --resume                       go on with the newest run of the task
+  dss train listops --resume                       resume the newest run of the task
   dss train listops --resume --out runs/big --set epochs=80
   dss train files --resume --set path=moved/mine.csv
   dss train delay --json | jq -c 'select(.event == \"eval\")'
 
-Ctrl-C or SIGTERM finishes the step at hand, saves the state and exits with code 130; a second one ends at once.
+Ctrl-C or SIGTERM finishes the current step, saves the state and exits with code 130; a second one quits at once.
 A run that was killed in any other way goes on with --resume too, to the same bits.
 With --json every line of standard output is one object: event is loading, start, step, eval,
 checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
     pub settings: Request,
-    /// Where downloaded data lies; for lm and forecast also a file to learn from
+    /// Directory with downloaded data sets; for lm and forecast also a file to train on
     #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// The run directory [default: runs/TASK-PRESET[-MODEL][-ABLATION]-SEED, with a number if that exists]
@@ -57,11 +57,11 @@ pub struct TrainArgs {
 /// A part of the data.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Split {
-    /// The reported result
+    /// Test set
     Test,
-    /// Chose the checkpoint
+    /// Validation set
     Val,
-    /// Was trained on
+    /// Training set
     Train,
 }
 
@@ -80,7 +80,7 @@ pub struct EvalArgs {
     /// Which part of the data
     #[arg(long, value_enum, default_value = "test")]
     pub split: Split,
-    /// Where downloaded data lies
+    /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// A setting of [task] over the run's own, such as path=FILE for data that was moved; may be given several times

@@ -47,7 +47,7 @@ pub struct StreamArgs {
     /// The input; - for standard input
     #[arg(default_value = "-", value_name = "INPUT")]
     pub input: PathBuf,
-    /// How often to speak: 100ms, 2s, or a number of positions [default: 100ms of sound, else every position]
+    /// How often to print a prediction: 100ms, 2s, or a number of positions [default: 100ms of sound, else every position]
     #[arg(long, value_name = "TIME|N", value_parser = every)]
     pub every: Option<Every>,
     /// Positions per second of the input [default: what a sound file says, else the model's own]
@@ -118,7 +118,7 @@ Examples:
   dss generate runs/lm-laptop-0 --prompt 'To be' --length 2000 --temperature 0.7 --top-p 0.9 --seed 4
   dss generate lm.safetensors --prompt 'First' --temperature 0
 
-The same seed gives the same text. The speed is said on standard error.")]
+The same seed gives the same text. The speed is printed to standard error.")]
 pub struct GenerateArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
@@ -129,7 +129,7 @@ pub struct GenerateArgs {
     /// Tokens to write
     #[arg(long, default_value = "500", value_name = "N")]
     pub length: usize,
-    /// Below 1 more sober, above 1 wilder; 0 always takes the likeliest token
+    /// Temperature: below 1 safer, above 1 more random; 0 always takes the likeliest token
     #[arg(long, default_value = "1", value_name = "T", allow_negative_numbers = true)]
     pub temperature: f64,
     /// Choose among so many of the likeliest tokens; 0: all
@@ -138,7 +138,7 @@ pub struct GenerateArgs {
     /// Choose among the likeliest tokens that together have this probability
     #[arg(long, default_value = "1", value_name = "P")]
     pub top_p: f64,
-    /// Where the random numbers begin
+    /// Random seed
     #[arg(long, default_value = "0", value_name = "S")]
     pub seed: u64,
 }

@@ -19,7 +19,7 @@ use crate::{output, text};
 pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
     let Some(to) = args.to.as_deref().or(args.data.as_deref()) else {
         return Err(Failure::usage("no folder to put the data into")
-            .hint("name one by --to DIR, by --data DIR, or by the variable DSS_DATA"));
+            .hint("name one with --to DIR, with --data DIR or with the variable DSS_DATA"));
     };
     let downloads = plan(&args.task, to, args.url.as_deref(), args.sha256.as_deref())
         .map_err(|error| Failure::usage(error.to_string()).hint(error.hint()))?;

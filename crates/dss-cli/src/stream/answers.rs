@@ -37,7 +37,7 @@ impl<'a> Answers<'a> {
             (Some(Every::Seconds(s)), Some(rate)) => s * rate,
             (Some(Every::Seconds(_)), None) => {
                 return Err(Failure::usage("the input has no rate, so --every cannot be a time")
-                    .hint("say how many positions come in a second by --rate, or give --every a number"));
+                    .hint("say how many positions come in a second with --rate, or give --every a number"));
             }
             (None, Some(rate)) => SECONDS * rate,
             (None, None) => 1.0,

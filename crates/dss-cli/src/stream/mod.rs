@@ -110,6 +110,6 @@ fn load(model: &Model, path: &Path) -> Result<State, Failure> {
         std::fs::read(path).map_err(|e| Failure::failed(eyre::eyre!("{}: {e}", path.display())))?;
     State::from_bytes(model, &bytes).map_err(|error| {
         named(path, error)
-            .hint("it has to be of the same model and rate; name another file to begin anew")
+            .hint("it has to be of the same model and rate; name another file to start again")
     })
 }

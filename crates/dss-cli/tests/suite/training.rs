@@ -83,7 +83,7 @@ fn train_evaluate_predict() {
     let second = folder.run(&adding(&["--set", "max_steps=1", "--quiet"])).ok();
     assert!(second.out.contains("runs/adding-laptop-0-2/report.html") && second.err.is_empty());
     let same = folder.run(&adding(&["--out", "runs/adding-laptop-0"]));
-    same.fails(1, &["holds a run already", "--resume"]);
+    same.fails(1, &["already contains a run", "--resume"]);
 }
 
 #[test]

@@ -95,7 +95,7 @@ const SHAKESPEARE: Entry = Entry {
     tasks: &["lm"],
     generated: false,
     forms: &[Form {
-        about: "tiny Shakespeare; any other text by --data FILE",
+        about: "tiny Shakespeare; any other text with --data FILE",
         folders: &["", "text_lm", "tinyshakespeare"],
         files: &[&["tinyshakespeare_input.txt", "tinyshakespeare.txt", "input.txt"]],
     }],
@@ -122,7 +122,7 @@ const ETT: Entry = Entry {
     tasks: &["forecast"],
     generated: false,
     forms: &[Form {
-        about: "ETTh1; any other table by --data FILE",
+        about: "ETTh1; any other table with --data FILE",
         folders: &["", "ett", "ETT-small"],
         files: &[&["ETTh1.csv"]],
     }],

@@ -123,7 +123,9 @@ impl Seen {
                     fault = fault.or(self.input(spec, input));
                 }
                 if spec.pair != example.second.is_some() {
-                    fault = fault.or(Some("a pair that is none, or the reverse".into()));
+                    fault = fault.or(Some(
+                        "expected a pair of sequences and found one, or the reverse".into(),
+                    ));
                 }
                 fault.or(self.target(spec, &example.target))
             }

@@ -127,28 +127,30 @@ impl FetchError {
         match self {
             Self::Request { .. } => "`dss data list` says which data there are and how to get them",
             Self::Unreachable { .. } => {
-                "check the network, or give another place by --url; a file fetched by other means may be put into the data folder"
+                "check the network, or give another place with --url; a file fetched by other means may be put into the data folder"
             }
             Self::Status { code: 404 | 410, .. } => {
-                "the file has moved: give its new place by --url, or put the file into the data folder yourself"
+                "the file has moved: give its new place with --url, or put the file into the data folder yourself"
             }
             Self::Status { code: 401 | 403, .. } => {
-                "the server does not give it away (any more): give another place by --url, or put the file into the data folder yourself"
+                "the server does not give it away (any more): give another place with --url, or put the file into the data folder yourself"
             }
             Self::TooLong { .. } | Self::Restarts { .. } => {
-                "give another place by --url, or put the file into the data folder yourself"
+                "give another place with --url, or put the file into the data folder yourself"
             }
-            Self::Status { .. } => "try again later, or give another place by --url",
+            Self::Status { .. } => "try again later, or give another place with --url",
             Self::Broken { .. } | Self::Interrupted { .. } => "the same command goes on from there",
             Self::NoRoom { .. } => {
-                "make room, or name another folder by --to; the same command goes on from what has come"
+                "make room, or name another folder with --to; the same command continues from there"
             }
             Self::Checksum { .. } => {
-                "the same command fetches it anew; if the file is right nevertheless, give its SHA-256 by --sha256"
+                "the same command fetches it again; if the file is right after all, give its SHA-256 with --sha256"
             }
-            Self::Occupied { .. } => "move it away, or give its SHA-256 by --sha256 if it is right",
+            Self::Occupied { .. } => {
+                "move it away, or give its SHA-256 with --sha256 if it is right"
+            }
             Self::Busy { .. } => "wait for the other process",
-            Self::Io { .. } => "name another folder by --to",
+            Self::Io { .. } => "name another folder with --to",
         }
     }
 

@@ -23,7 +23,7 @@ pub fn evaluate(codes: &[u8]) -> Result<u8, String> {
                 values.push(value);
             }
             MIN..=LAST => open.push((code, values.len())),
-            _ => return Err(format!("{code} is no symbol's code")),
+            _ => return Err(format!("{code} is not the code of a symbol")),
         }
     }
     match (open.last(), values.first()) {

@@ -252,7 +252,7 @@ impl ListopsConfig {
             let path = io::find(&dir, &[&file]).ok_or_else(|| Error::Missing {
                 what: format!("{file} (or {file}.gz)"),
                 looked: vec![dir.clone()],
-                hint: "Put the three official ListOps files there, name their folder by --set task.dir=DIR, or leave task.dir \
+                hint: "Put the three official ListOps files there, name their folder with --set task.dir=DIR, or leave task.dir \
                        empty to generate the data."
                     .into(),
             })?;

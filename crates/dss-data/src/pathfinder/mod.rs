@@ -302,7 +302,7 @@ fn missing(path: &Path, set: &ImageSet) -> Error {
             set.folders().join("/")
         ),
         looked: vec![path.to_owned()],
-        hint: "Name the folder or the archive by --set task.dir=PATH, or leave task.dir empty to generate the images; \
+        hint: "Name the folder or the archive with --set task.dir=PATH, or leave task.dir empty to generate the images; \
                `dss data make` writes generated images to a folder."
             .into(),
     }

@@ -97,7 +97,7 @@ fn find_reviews(setting: &str, pairs: &[PathBuf; 3], data_dir: Option<&Path>) ->
     Err(Error::Missing {
         what: format!("the IMDB reviews that {} names", file.display()),
         looked: all,
-        hint: "Say where they are by --set task.reviews=DIR, a folder or archive as the task text takes it."
+        hint: "Say where they are with --set task.reviews=DIR, a folder or archive as the task text takes it."
             .into(),
     })
 }

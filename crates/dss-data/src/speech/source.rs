@@ -43,7 +43,7 @@ pub(super) fn find(dir: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
     Err(Error::Missing {
         what: "Speech Commands (speech_commands_v0.02.tar.gz, or a folder with a subfolder for each word)".into(),
         looked,
-        hint: "`dss data get speech --data DIR` fetches the official archive; or name the folder or archive by --set \
+        hint: "`dss data get speech --data DIR` fetches the official archive; or name the folder or archive with --set \
                task.dir=PATH."
             .into(),
     })
