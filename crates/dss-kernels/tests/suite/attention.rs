@@ -97,7 +97,7 @@ fn affine_backward(x: &[f64], weight: &[f64], dy: &[f64], outputs: usize) -> [Ve
 /// of its README, relative to a tensor's maximum (gradients: or a thousandth of the largest gradient of the case).
 #[test]
 fn golden_values_and_gradients() {
-    let golden = Golden::read("attention");
+    let golden = Golden::read("attention").unwrap();
     let (width, heads) = (16, 2);
     let (batch, len) = (golden.shape("u")[0], golden.shape("u")[1]);
     let lengths: Vec<usize> = golden.get("lengths").iter().map(|&l| l as usize).collect();
