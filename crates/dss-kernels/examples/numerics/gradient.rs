@@ -34,7 +34,7 @@ pub fn run() {
 }
 
 fn golden(name: &str) {
-    let golden = Golden::read(name);
+    let golden = Golden::read(name).expect("a golden file of the checkout");
     let l = golden.shape("K")[2];
     let config = golden.config(l);
     let (lambda_re, lambda_im) = golden.lambda();
