@@ -19,9 +19,9 @@ pub fn line(text: &str) -> io::Result<()> {
     bytes(format!("{}\n", text::printable(text)).as_bytes())
 }
 
-/// Writes a line to standard error. A log that cannot be written is no reason to stop.
+/// Writes a line to standard error; see [`text::printable`]. A log that cannot be written is no reason to stop.
 pub fn log_line(text: impl Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", text::printable(&text.to_string()));
 }
 
 /// Writes one JSON object on one line.

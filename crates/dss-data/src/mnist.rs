@@ -321,7 +321,7 @@ mod tests {
         let gone = gone.to_string();
         assert!(gone.contains("t10k-labels-idx1-ubyte") && gone.contains("x/mnist"), "{gone}");
         let none = TaskConfig::default_for("smnist").unwrap().load(None, &|_| {}).err().unwrap();
-        assert!(none.to_string().contains("--data"), "{none}");
+        assert!(none.message_and_hint().contains("--data"), "{none}");
         let config = MnistConfig { train: 19, ..MnistConfig::default() };
         let many = load("smnist", config, dir.path()).err().unwrap().to_string();
         assert!(many.contains("task.train = 19") && many.contains("only 18"), "{many}");

@@ -28,7 +28,7 @@ pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
         match one(download, &stop) {
             Ok(fetched) => output::line(&describe(download, &fetched))?,
             Err(error @ FetchError::Interrupted { .. }) => {
-                output::log_line(format_args!("{error}\ngo on: {}", again(&args, to)));
+                output::log_line(format_args!("{error}\ncontinue: {}", again(&args, to)));
                 return Ok(ExitCode::from(INTERRUPTED));
             }
             Err(error) => {

@@ -67,7 +67,7 @@ impl Observer for Lines {
             Event::Note(text) => text.clone(),
             Event::Evaluating { .. } | Event::Checkpoint { .. } | Event::End(_) => return,
         };
-        output::log_line(text::printable(&line));
+        output::log_line(line);
     }
 }
 

@@ -52,7 +52,7 @@ fn fetching() {
     assert!(!folder.path("d").exists(), "nothing is left behind by wrong usage");
 
     let ran = get(&["smnist", "--to", "d", "--url", &url]);
-    ran.fails(1, &["wrong checksum", "train-images-idx3-ubyte.gz.bad", "hint: ", "anew"]);
+    ran.fails(1, &["wrong checksum", "train-images-idx3-ubyte.gz.bad", "hint: ", "again"]);
     assert_eq!(fs::read(folder.path("d/train-images-idx3-ubyte.gz.bad")).unwrap(), content);
     server.not_found();
     get(&["smnist", "--to", "d", "--url", &url]).fails(1, &["404 (Not Found)", "--url"]);
@@ -120,8 +120,8 @@ fn an_interrupted_download() {
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
-    let go_on = format!("go on: dss data get smnist --to d --url {url}");
-    for text in ["interrupted; 60.0 kB of 100.0 kB are kept in", ".part", &go_on] {
+    let hint = format!("continue: dss data get smnist --to d --url {url}");
+    for text in ["interrupted; 60.0 kB of 100.0 kB are kept in", ".part", &hint] {
         assert!(ran.err.contains(text), "no {text:?} in {ran:?}");
     }
 }

@@ -33,7 +33,8 @@ fn a_run_gives_tables_pictures_and_a_report() {
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     }
     let page = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
-    assert_eq!(page.matches("<svg class=\"picture\"").count(), 5);
+    // Five of the model and three of the training.
+    assert_eq!(page.matches("<svg class=\"picture\"").count(), 8);
 
     let ran = folder.run(&["inspect", "run", "--json", "--no-pictures"]).ok();
     let found: Value = serde_json::from_str(&ran.out).unwrap();

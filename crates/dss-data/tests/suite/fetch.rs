@@ -198,8 +198,7 @@ fn a_file_without_a_length_has_a_bound() {
     case.patience.unknown_length = 200_000;
     let error = case.run().unwrap_err();
     assert!(matches!(error, FetchError::TooLong { limit: 200_000, .. }), "{error}");
-    let part = case.dir.path().join("a.tar.gz.part");
-    assert_eq!(std::fs::metadata(part).unwrap().len(), 0, "it does not fill the disk");
+    assert!(!case.dir.path().join("a.tar.gz.part").exists(), "it does not fill the disk");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use dss_data::{
 use proptest::prelude::*;
 
 fn load(config: ForecastConfig, data: Option<&Path>) -> Result<Task, String> {
-    TaskConfig::Forecast(config).load(data, &|_| {}).map_err(|error| error.to_string())
+    TaskConfig::Forecast(config).load(data, &|_| {}).map_err(|error| error.message_and_hint())
 }
 
 fn small() -> ForecastConfig {

@@ -25,7 +25,7 @@ fn load(dir: &Path) -> dss_data::Result<Task> {
 }
 
 fn fault(dir: &Path) -> String {
-    load(dir).err().unwrap().to_string()
+    load(dir).err().unwrap().message_and_hint()
 }
 
 fn values(data: &dyn Dataset, i: usize) -> (u32, Vec<f32>) {

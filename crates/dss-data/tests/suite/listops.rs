@@ -24,7 +24,7 @@ fn load(config: &ListopsConfig) -> Task {
 }
 
 fn error(config: ListopsConfig) -> String {
-    TaskConfig::Listops(config).load(None, &|_| {}).err().unwrap().to_string()
+    TaskConfig::Listops(config).load(None, &|_| {}).err().unwrap().message_and_hint()
 }
 
 fn tokens(data: &dyn Dataset, i: usize) -> (Vec<u32>, u32) {

@@ -151,7 +151,7 @@ fn load(config: PathfinderConfig) -> dss_data::Result<Task> {
 }
 
 fn error(config: PathfinderConfig) -> String {
-    load(config).err().unwrap().to_string()
+    load(config).err().unwrap().message_and_hint()
 }
 
 fn small() -> PathfinderConfig {

@@ -64,7 +64,11 @@ fn load(config: RetrievalConfig) -> Task {
 }
 
 fn error(config: RetrievalConfig) -> String {
-    TaskConfig::Retrieval(config).load(None, &|_| {}).err().expect("must be refused").to_string()
+    TaskConfig::Retrieval(config)
+        .load(None, &|_| {})
+        .err()
+        .expect("must be refused")
+        .message_and_hint()
 }
 
 fn sizes(task: &Task) -> [usize; 3] {

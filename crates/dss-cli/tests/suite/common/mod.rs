@@ -68,7 +68,7 @@ impl Ran {
     #[track_caller]
     pub fn fails(self, code: i32, parts: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
-        assert!(self.err.starts_with("error: "), "{self:#?}");
+        assert!(self.err.lines().any(|line| line.starts_with("error: ")), "{self:#?}");
         for part in parts {
             assert!(self.err.contains(part), "no {part:?} in {self:#?}");
         }
