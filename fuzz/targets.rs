@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dss_data::{Encoder, ReadFile};
 
+/// What reads bytes.
+type Target = fn(&[u8]);
+
 /// Everything there is, by the name of its folder in `corpus`.
-pub const ALL: [(&str, fn(&[u8])); 7] = [
+pub const ALL: [(&str, Target); 7] = [
     ("checkpoint", checkpoint),
     ("state", state),
     ("metrics", metrics),

@@ -76,7 +76,7 @@ impl Config {
         sets: &[Setting],
     ) -> crate::Result<Self> {
         let preset = preset.map(str::to_owned);
-        let (files, sets) = (files.to_vec(), sets.iter().cloned().collect());
+        let (files, sets) = (files.to_vec(), sets.to_vec());
         Ok(Request { task: task.to_owned(), preset, files, sets, ..Request::default() }
             .resolve()?
             .0)

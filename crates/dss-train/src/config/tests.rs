@@ -212,7 +212,7 @@ fn every_value_tells_where_it_comes_from() {
         Request {
             task: "listops".into(),
             preset,
-            sets: sets.iter().cloned().collect(),
+            sets: sets.to_vec(),
             ..Request::default()
         }
     };

@@ -1,7 +1,7 @@
 //! The protocol under many schedules of its threads, each of which can be replayed.
 
 #[path = "protocol.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, clippy::duplicate_mod, reason = "the same code with the scheduler's atomics")]
 mod protocol;
 
 /// As the module of the same name, with a scheduler between any two operations.
