@@ -209,12 +209,7 @@ fn every_value_tells_where_it_comes_from() {
     let sets = [set("h=64")];
     let request = |preset: Option<&str>, sets: &[Setting]| {
         let preset = preset.map(str::to_owned);
-        Request {
-            task: "listops".into(),
-            preset,
-            sets: sets.to_vec(),
-            ..Request::default()
-        }
+        Request { task: "listops".into(), preset, sets: sets.to_vec(), ..Request::default() }
     };
     let (config, sources) = request(Some("paper"), &sets).resolve().unwrap();
     assert_eq!(sources.source("train.lr"), "paper's table");

@@ -17,7 +17,7 @@ pub(crate) const FREE: [&str; 6] = [
 
 /// `key: old -> new` of every setting that may not change when a run goes on.
 ///
-/// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit; those of [`FREE`] may change.
+/// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit; those of `FREE` may change.
 pub fn between(old: &Config, new: &Config) -> Vec<String> {
     let limit = |steps: u64| if steps == 0 { u64::MAX } else { steps };
     let longer = new.train.epochs >= old.train.epochs
