@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../targets.rs"]
+#[path = "../../crates/dss-train/tests/suite/fuzz_targets.rs"]
 #[allow(dead_code)]
 mod targets;
 

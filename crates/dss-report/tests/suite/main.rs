@@ -4,6 +4,5 @@
 extern crate burn_core as burn;
 
 #[allow(dead_code, reason = "shared with the tests of dss-train")]
-#[path = "../../../dss-train/tests/suite/common/mod.rs"]
 mod common;
 mod repro;

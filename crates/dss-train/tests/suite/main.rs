@@ -9,6 +9,8 @@ mod claims;
 mod common;
 #[cfg(target_os = "linux")]
 mod faults;
+mod fuzz_corpus;
+mod fuzz_targets;
 mod golden_adamw;
 mod language;
 mod learns;

@@ -1,11 +1,9 @@
 //! The kept corpus of the fuzz targets, and changes of it: nothing that is read may panic.
 
-extern crate burn_core as burn;
-
-#[path = "../../../fuzz/targets.rs"]
-mod targets;
-
+use std::io::Write;
 use std::path::Path;
+
+use crate::fuzz_targets as targets;
 
 /// Changes of each file.
 const CHANGES: u64 = 60;
@@ -13,6 +11,11 @@ const CHANGES: u64 = 60;
 #[test]
 fn no_file_of_the_corpus_panics() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    if !corpus.is_dir() {
+        // Not by eprintln!, which tests show only when they fail.
+        let _ = writeln!(std::io::stderr(), "skipped: the corpus is not part of this package");
+        return;
+    }
     let (mut files, mut changes) = (0, 0);
     for (name, target) in targets::ALL {
         let folder = std::fs::read_dir(corpus.join(name)).unwrap();

@@ -1,0 +1,1 @@
+../../../../dss-train/tests/suite/common/mod.rs
