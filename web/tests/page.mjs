@@ -186,7 +186,7 @@ test("wrong settings are named", async () => {
   await text(page);
   for (const [id, value, message] of [
     ["prompt", "", /at least one character/],
-    ["prompt", "漢", /never seen/],
+    ["prompt", "漢", /does not occur/],
     ["seed", "-1", /the seed/],
     ["seed", "99999999999999999999", /the seed/],
   ]) {
