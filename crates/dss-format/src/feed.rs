@@ -54,9 +54,7 @@ impl Encoder {
         Ok(match self {
             Self::Speech(encoder) => Feed::Sound(SoundFeed::new(encoder)?),
             Self::ValueSteps { channels, .. } => {
-                let (by_row, columns) = (false, Vec::new());
-                let shape = TableShape { channels: *channels, by_row, columns };
-                Feed::Numbers(NumberFeed::new(shape, None)?)
+                Feed::Numbers(NumberFeed::new(TableShape::steps(*channels), None)?)
             }
             Self::TokenRows { vocab, .. } => {
                 Feed::Tokens(TokenFeed::new(Ids::Number(*vocab), None))
@@ -322,6 +320,19 @@ impl NumberFeed {
         }
     }
 
+    /// How the rows are read, in a few words; `None` before the first one.
+    pub fn description(&self) -> Option<String> {
+        let header = if self.header? { "a header" } else { "no header" };
+        let columns = match self.places.as_ref()? {
+            Places::All => "all columns".to_owned(),
+            Places::At { places, width } if places.iter().copied().eq(0..*width) => {
+                format!("all {width} columns")
+            }
+            Places::At { places, width } => format!("columns {} of {width}", numbered(places)),
+        };
+        Some(format!("{header}, numbers from {columns}"))
+    }
+
     /// Takes the next row of a table and adds its numbers, `[positions, channels]`, to `values`; a header adds none.
     pub fn row(&mut self, line: u64, cells: &[&str], values: &mut Vec<f32>) -> Result<(), Fault> {
         let fault = |what| Fault::line(line, what);
@@ -361,6 +372,16 @@ impl NumberFeed {
         }
         self.places = Some(places);
         Ok(())
+    }
+}
+
+/// Places counted from 1, a range as `2 to 9`.
+fn numbered(places: &[usize]) -> String {
+    match places {
+        [first, .., last] if places.iter().copied().eq(*first..=*last) => {
+            format!("{} to {}", first + 1, last + 1)
+        }
+        _ => places.iter().map(|place| (place + 1).to_string()).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -430,7 +451,7 @@ mod tests {
 
     #[test]
     fn numbers_in_rows() {
-        let shape = |channels, by_row| TableShape { channels, by_row, columns: Vec::new() };
+        let shape = |channels, by_row| TableShape { by_row, ..TableShape::steps(channels) };
         let scaling = Scaling { mean: vec![1.0, 0.0], sd: vec![1.0, 2.0] };
         let two = NumberFeed::new(shape(2, false), Some(scaling.clone())).unwrap();
         let expected = [0.0, 1.0, 2.0, 2.0];
@@ -449,7 +470,8 @@ mod tests {
     #[test]
     fn labels_are_not_read() {
         let column = |index| Column { name: None, index };
-        let shape = TableShape { channels: 1, by_row: true, columns: vec![column(1), column(2)] };
+        let columns = vec![column(1), column(2)];
+        let shape = TableShape { by_row: true, columns, ..TableShape::steps(1) };
         let feed = NumberFeed::new(shape, None).unwrap();
         let values = [5.0, 6.0, 7.0];
         assert_eq!(numbers(&feed, &[&["up", "5"], &["up", "6", "7"]]).unwrap(), values);

@@ -18,6 +18,7 @@ pub mod generate;
 mod hash;
 mod layer;
 mod linear;
+mod listener;
 mod load;
 mod mixer;
 mod model;
@@ -30,5 +31,6 @@ pub use dss_format::{
 };
 pub use error::{Error, Result};
 pub use forward::Plan;
+pub use listener::{Listener, Window};
 pub use model::{Input, Model};
 pub use state::State;

@@ -246,6 +246,17 @@ impl Model {
         }
     }
 
+    /// `count` positions of a checked input, from `start` on.
+    pub(crate) fn part<'a>(&self, input: Input<'a>, start: usize, count: usize) -> Input<'a> {
+        match (self.meta.io.input, input) {
+            (InputKind::Values { channels }, Input::Values(values)) => {
+                Input::Values(&values[start * channels..][..count * channels])
+            }
+            (_, Input::Tokens(tokens)) => Input::Tokens(&tokens[start..][..count]),
+            _ => unreachable!("the input was checked"),
+        }
+    }
+
     /// x: `[positions, H]` of a checked input.
     pub(crate) fn encode(
         &self,

@@ -84,10 +84,7 @@ impl State {
         for (layer, state) in model.numbers.layers.iter().zip(&self.layers) {
             layer.mixer.write_state(&**state, &mut bytes)?;
         }
-        let mut sum = Hash::new();
-        sum.bytes(&bytes);
-        bytes.extend(sum.0.to_le_bytes());
-        Ok(bytes)
+        Ok(seal(bytes))
     }
 
     /// The state of such bytes.
@@ -97,25 +94,7 @@ impl State {
     pub fn from_bytes(model: &Model, bytes: &[u8]) -> Result<Self> {
         let wrong = |what: &str| Error::State(what.into());
         let mut state = model.state()?;
-        let (content, checksum) = bytes.split_last_chunk().ok_or_else(|| wrong("too short"))?;
-        let mut sum = Hash::new();
-        sum.bytes(content);
-        let mut rest = Bytes(content);
-        if rest.take() != Some(*MAGIC) {
-            return Err(wrong("it does not begin as one"));
-        }
-        match rest.take().map(u32::from_le_bytes) {
-            Some(VERSION) => {}
-            Some(version) => {
-                let what =
-                    format!("its version is {version}, but this program reads version {VERSION}");
-                return Err(Error::State(what));
-            }
-            None => return Err(wrong("too short")),
-        }
-        if sum.0 != u64::from_le_bytes(*checksum) {
-            return Err(wrong("it is damaged"));
-        }
+        let mut rest = check_sealed(bytes, MAGIC, VERSION)?;
         if rest.take() != Some(model.hash.to_le_bytes()) {
             return Err(wrong("it was saved by another one"));
         }
@@ -128,7 +107,7 @@ impl State {
         for (layer, state) in model.numbers.layers.iter().zip(&mut state.layers) {
             *state = layer.mixer.read_state(position, &mut rest)?;
         }
-        if !rest.0.is_empty() {
+        if !rest.is_empty() {
             return Err(wrong("it is too long"));
         }
         Ok(state)
@@ -145,10 +124,55 @@ impl Model {
     }
 }
 
+/// The bytes with their checksum behind them.
+pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut sum = Hash::new();
+    sum.bytes(&bytes);
+    bytes.extend(sum.0.to_le_bytes());
+    bytes
+}
+
+/// What follows the beginning of [`seal`]ed bytes, if this is it and they are whole.
+pub(crate) fn check_sealed<'a>(
+    bytes: &'a [u8],
+    magic: &[u8; 8],
+    version: u32,
+) -> Result<Bytes<'a>> {
+    let wrong = |what: &str| Error::State(what.into());
+    let (content, checksum) = bytes.split_last_chunk().ok_or_else(|| wrong("too short"))?;
+    let mut sum = Hash::new();
+    sum.bytes(content);
+    let mut rest = Bytes(content);
+    if rest.take() != Some(*magic) {
+        return Err(wrong("it does not begin as one"));
+    }
+    let found = rest.take().map(u32::from_le_bytes).ok_or_else(|| wrong("too short"))?;
+    if found != version {
+        let what = format!("its version is {found}, but this program reads version {version}");
+        return Err(Error::State(what));
+    }
+    if sum.0 != u64::from_le_bytes(*checksum) {
+        return Err(wrong("it is damaged"));
+    }
+    Ok(rest)
+}
+
 /// What is left to read.
 pub(crate) struct Bytes<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl<'a> Bytes<'a> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next `size` bytes.
+    pub(crate) fn slice(&mut self, size: u64) -> Result<&'a [u8]> {
+        let split = usize::try_from(size).ok().and_then(|size| self.0.split_at_checked(size));
+        let (first, rest) = split.ok_or_else(|| Error::State("it is too short".into()))?;
+        self.0 = rest;
+        Ok(first)
+    }
+
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

@@ -8,7 +8,7 @@ use crate::linear::RowBuffers;
 use crate::model::{Input, Model};
 use crate::state::State;
 
-/// Buffers of a step; they belong to a state, but are no part of what it remembers.
+/// Buffers of a step; they belong to a state, but it does not remember them.
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// `[rows, H]` each.
@@ -221,7 +221,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Marks the streams of rows `[.., width]` that have left the range of numbers, and gives them zeros to go on with.
+    /// Marks the streams of rows `[.., width]` that have left the range of numbers, and gives them zeros to continue with.
     fn check(&mut self, x: &mut [f32], width: usize) {
         if x.iter().all(|x| x.is_finite()) {
             return;

@@ -48,7 +48,7 @@ pub enum Error {
         /// Which condition fails, and where.
         what: String,
     },
-    /// A softmax model with Re λ > 0 was asked to go on past the length its kernel is defined for.
+    /// A softmax model with Re λ > 0 was asked to continue past the length its kernel is defined for.
     #[error(
         "{op}: position {position} lies beyond the kernel's length {length}, and {modes} modes have Re λ > 0: \
          their kernel grows without bound there (reset the state, or use a model without such modes)"
@@ -85,4 +85,16 @@ pub(crate) fn check_len(
     got: usize,
 ) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::Shape { op, name, shape, expected, got }) }
+}
+
+/// Checks that the product of `factors`, a number of bytes, can be addressed; `sizes` names them in the error.
+pub(crate) fn check_memory(
+    op: &'static str,
+    factors: impl IntoIterator<Item = usize>,
+    sizes: std::fmt::Arguments<'_>,
+) -> Result<()> {
+    match factors.into_iter().try_fold(1usize, usize::checked_mul) {
+        Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
+        _ => Err(Error::Invalid { op, what: format!("{sizes} is more than memory can hold") }),
+    }
 }

@@ -12,7 +12,7 @@
 //! | chunked scan | [`Scan`] | sequences of any length in bounded memory, forward and backward |
 //!
 //! [`block::Block`] is the convolution together with all that surrounds it in a network: norm, GELU, projection, residual.
-//! [`attention`] is softmax attention, whole and step by step, to compare with.
+//! [`attention`] is softmax attention, whole and step by step, to compare with; [`recurrent`] runs recurrent nets.
 //! [`frozen`] is what surrounds it alone, for a trained network that runs by whichever of the three forms.
 //!
 //! ```
@@ -61,11 +61,12 @@
 //! | B, L, H | batch, length, features; activations are `[B, L, H]`, features innermost |
 //! | N | modes (states) per feature |
 //! | C | kernels per feature (2 when bidirectional) |
-//! | Λ, λ | eigenvalues of the state matrix: `[N]`, shared by the features |
+//! | Λ, λ | eigenvalues of the state matrix: `[S, N]` |
+//! | S | systems, each with its Λ: feature h belongs to system h mod S; S = 1 shares one Λ among all features |
 //! | Δ, Δ_log | sample time and its logarithm: `[H]`, or `[H, 2]` for separate real and imaginary parts |
 //! | W, w | output weights: `[C, H, N]` complex, stored as a trailing axis of 2 |
 //! | K | kernels: `[C, H, L]` |
-//! | P, S | λ_iΔk and its row-softmax (Alg. 1) |
+//! | P, softmax(P) | λ_iΔk and its row-softmax (Alg. 1) |
 //! | ζ | ±λΔ with Re ζ ≤ 0, the exponent of one step of a mode |
 //! | q, c | a mode's scale, and its coefficient c = W·q |
 //! | M | length of the transform, ≥ L |
@@ -94,12 +95,14 @@ pub mod init;
 pub mod kernel;
 mod lines;
 mod par;
+pub mod plans;
 mod product;
 #[cfg(feature = "dense")]
 pub mod proposition1;
 mod rate;
 mod real;
 mod recurrence;
+pub mod recurrent;
 pub mod s4;
 pub mod s4d;
 mod scan;
@@ -109,9 +112,10 @@ pub use block::{Block, frozen};
 pub use complex::C64;
 pub use conv::Conv;
 pub use error::{Error, Result};
+pub use par::limit_threads;
 pub use rate::change_rate;
 pub use real::{Real, simd_name};
-pub use recurrence::{Recurrence, State};
+pub use recurrence::{Recurrence, RecurrentState};
 pub use scan::{Scan, ScanState};
 
 /// The example of the README compiles and runs.

@@ -6,6 +6,17 @@
 #[cfg(feature = "rayon")]
 mod team;
 
+/// Lets at most `threads` threads work on an operation, 1 being the caller alone. Results do not depend on it.
+///
+/// The child of a `fork` has none of its parent's threads and would wait for them for ever: it must set 1. Safe to call
+/// from a `pthread_atfork` handler.
+pub fn limit_threads(threads: usize) {
+    #[cfg(feature = "rayon")]
+    team::limit_threads(threads);
+    #[cfg(not(feature = "rayon"))]
+    let _ = threads;
+}
+
 /// How many workers (and so how many scratch buffers) a plan should have.
 pub(crate) fn workers() -> usize {
     #[cfg(feature = "rayon")]

@@ -8,7 +8,7 @@ use crate::real::{Real, dispatch};
 use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
-/// How B: [k, n] stands in its slice.
+/// How B: [k, n] is laid out in its slice.
 #[derive(Clone, Copy)]
 pub(crate) enum Layout {
     /// See [`panels`].
@@ -31,7 +31,7 @@ pub(crate) struct Product<'a, T> {
     pub add: bool,
 }
 
-/// The columns of the panels of a matrix with n columns. Panel j of a matrix with k rows stands from k·j.start on, as
+/// The columns of the panels of a matrix with n columns. Panel j of a matrix with k rows begins at k·j.start, as
 /// [k, j.len()] row-major.
 pub(crate) fn panels<T: Real>(n: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n).step_by(panel::<T>()).map(move |j| j..n.min(j + panel::<T>()))
@@ -110,7 +110,7 @@ impl<T: Real> WithSimd for Product<'_, T> {
 struct Place {
     depth: Range<usize>,
     j: usize,
-    /// Where row 0 of column j stands, and how far apart the rows are.
+    /// Where row 0 of column j begins, and how far apart the rows are.
     b: usize,
     b_row: usize,
 }

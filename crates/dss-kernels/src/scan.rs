@@ -141,7 +141,7 @@ impl<T: Real> Scan<T> {
             b,
             kernel,
             conv,
-            lambda: Lambda::with_capacity(n),
+            lambda: Lambda::with_capacity(&config),
             zeta: complex(h * n),
             c: complex(h * n),
             ready: false,
@@ -177,9 +177,9 @@ impl<T: Real> Scan<T> {
         self.conv.set_kernel(&self.dk)?;
         let n = self.config.n;
         for h in 0..self.config.h {
-            let delta = Deltas::of(&self.config, params, h);
-            for mode in 0..n {
-                let (value, grows) = (self.lambda.values[mode], self.lambda.growing[mode]);
+            let delta = Deltas::for_channel(&self.config, params, h);
+            let (values, growing) = self.lambda.system(h);
+            for (mode, (&value, &grows)) in values.iter().zip(growing).enumerate() {
                 let zeta = zeta(value, grows, delta);
                 self.zeta[h * n + mode] = zeta;
                 self.c[h * n + mode] = w_at(&self.config, params.w, 0, h, mode)
@@ -251,7 +251,7 @@ impl<T: Real> Scan<T> {
             }
             for direction in &directions {
                 let zeta = &all_zeta[h_at * n..][..n];
-                if !scratch.select(lambda, direction.growing, zeta) {
+                if !scratch.select(lambda.system(h_at).1, direction.growing, zeta) {
                     continue;
                 }
                 scratch.sums.set_modes(blocks, &scratch.zeta);
@@ -336,7 +336,7 @@ impl<T: Real> Scan<T> {
             }
             for direction in &directions {
                 let zeta = &all_zeta[h_at * n..][..n];
-                if !scratch.select(lambda, direction.growing, zeta) {
+                if !scratch.select(lambda.system(h_at).1, direction.growing, zeta) {
                     continue;
                 }
                 scratch.sums.set_modes(blocks, &scratch.zeta);
@@ -389,10 +389,10 @@ impl<T: Real> Scan<T> {
 
 impl<T: Real> Scratch<T> {
     /// Collects the modes of one direction; false if there are none.
-    fn select(&mut self, lambda: &Lambda, growing: bool, zeta: &[C64]) -> bool {
+    fn select(&mut self, grows: &[bool], growing: bool, zeta: &[C64]) -> bool {
         self.index.clear();
         self.zeta.clear();
-        for (mode, &grows) in lambda.growing.iter().enumerate() {
+        for (mode, &grows) in grows.iter().enumerate() {
             if grows == growing {
                 self.index.push(mode);
                 self.zeta.push(zeta[mode]);

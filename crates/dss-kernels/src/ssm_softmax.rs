@@ -139,7 +139,7 @@ fn signed(k: usize, len: usize) -> f64 {
     if 2 * k <= len { k as f64 } else { k as f64 - len as f64 }
 }
 
-/// Refuses what is no number, no length, no phase, or a pole.
+/// Rejects values that are not finite, lengths of 0, bad phases, and poles.
 fn check(op: &'static str, c: C64, len: usize) -> Result<()> {
     for (index, value) in [c.re, c.im].into_iter().enumerate() {
         if !value.is_finite() {

@@ -205,9 +205,13 @@ impl Block {
     }
 
     /// The running statistics of its norms moved towards the next of `stats`.
-    pub(crate) fn update<'a>(mut self, stats: &mut impl Iterator<Item = &'a BatchStats>) -> Self {
-        self.norm = self.norm.update(stats);
-        self.ff_norm = self.ff_norm.map(|norm| norm.update(stats));
+    pub(crate) fn update<'a>(
+        mut self,
+        stats: &mut impl Iterator<Item = &'a BatchStats>,
+        share: f64,
+    ) -> Self {
+        self.norm = self.norm.update(stats, share);
+        self.ff_norm = self.ff_norm.map(|norm| norm.update(stats, share));
         self
     }
 }

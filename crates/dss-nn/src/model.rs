@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::linear::parameter;
 use crate::mixer::Init;
-use crate::norm::Norm;
+use crate::norm::{MOMENTUM, Norm};
 use crate::ops::BatchStats;
 use crate::positions;
 use crate::prepared::PreparedModel;
@@ -264,17 +264,26 @@ impl Model {
         (x, stats)
     }
 
-    /// The running statistics moved towards those of a pass: 0.9·running + 0.1·batch.
+    /// The running statistics after a step of a training: those of the pass count with [`MOMENTUM`].
     ///
     /// # Panics
     /// If there are fewer statistics than BatchNorms.
-    pub fn update_stats(mut self, stats: &[BatchStats]) -> Self {
+    pub fn update_stats(self, stats: &[BatchStats]) -> Self {
+        self.blend_stats(stats, MOMENTUM)
+    }
+
+    /// The running statistics moved towards those of a pass: (1 − share)·running + share·batch.
+    ///
+    /// # Panics
+    /// If there are fewer statistics than BatchNorms.
+    pub fn blend_stats(mut self, stats: &[BatchStats], share: f64) -> Self {
         if stats.is_empty() {
             return self;
         }
         let mut stats = stats.iter();
-        self.layers = self.layers.into_iter().map(|block| block.update(&mut stats)).collect();
-        self.norm = self.norm.map(|norm| norm.update(&mut stats));
+        self.layers =
+            self.layers.into_iter().map(|block| block.update(&mut stats, share)).collect();
+        self.norm = self.norm.map(|norm| norm.update(&mut stats, share));
         assert!(stats.next().is_none(), "there must be one statistic for each BatchNorm");
         self
     }

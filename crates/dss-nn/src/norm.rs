@@ -71,20 +71,24 @@ impl Norm {
         }
     }
 
-    /// running ← 0.9·running + 0.1·batch with the next of `stats`; nothing but for BatchNorm.
+    /// running ← (1 − share)·running + share·batch with the next of `stats`; nothing but for BatchNorm.
     ///
     /// # Panics
     /// If there is no next one.
-    pub(crate) fn update<'a>(mut self, stats: &mut impl Iterator<Item = &'a BatchStats>) -> Self {
+    pub(crate) fn update<'a>(
+        mut self,
+        stats: &mut impl Iterator<Item = &'a BatchStats>,
+        share: f64,
+    ) -> Self {
         if self.kind != NormKind::Batch {
             return self;
         }
         let stats = stats.next().expect("statistics for each BatchNorm");
         let blend = |old: Param<Tensor<1>>, new: &Tensor<1>| {
-            let new = new.clone().inner() * MOMENTUM;
+            let new = new.clone().inner() * share;
             old.map(|old| {
                 let device = old.device();
-                let blended = old.inner() * (1.0 - MOMENTUM) + new;
+                let blended = old.inner() * (1.0 - share) + new;
                 if device.is_autodiff() { blended.autodiff() } else { blended }
             })
         };

@@ -20,7 +20,7 @@ use dss_format::mixer::{Delta, Discretisation, Variant};
 /// The parameters of a DSS layer's kernels.
 #[derive(Debug, Clone)]
 pub struct KernelParams {
-    /// Λ: `[N, 2]`, (re, im). Exp variants: Re λ = −exp(the first column).
+    /// Λ: `[S·N, 2]`, (re, im), system by system. Exp variants: Re λ = −exp(the first column).
     pub lambda: Tensor<2>,
     /// Δ_log: `[H, 1]` (tied) or `[H, 2]` (for Re Λ, for Im Λ).
     pub delta_log: Tensor<2>,
@@ -70,9 +70,9 @@ pub struct S4Spec {
 /// The parameters of an S4D layer's kernels, one of each conjugate pair; B = 1.
 #[derive(Debug, Clone)]
 pub struct S4dParams {
-    /// Λ_re: `[N/2]`, Re λ = −exp(Λ_re).
+    /// Λ_re: `[S·N/2]`, system by system; Re λ = −exp(Λ_re).
     pub lambda_re: Tensor<1>,
-    /// Λ_im: `[N/2]`.
+    /// Λ_im: `[S·N/2]`.
     pub lambda_im: Tensor<1>,
     /// C: `[C, H, N/2, 2]`.
     pub c: Tensor<4>,

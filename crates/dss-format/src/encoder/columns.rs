@@ -65,6 +65,25 @@ pub struct TableShape {
     pub by_row: bool,
     /// The columns of the training; none if it had no tables.
     pub columns: Vec<Column>,
+    /// How its tables were written.
+    pub dialect: Dialect,
+}
+
+/// How tables are written, where that is not for their first line to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dialect {
+    /// What separates cells, if the training was told.
+    pub delimiter: Option<char>,
+    /// Whether numbers are written with a decimal comma.
+    pub decimal_comma: bool,
+}
+
+impl Dialect {
+    /// Whether the first line of a table says everything.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The cells of a row that the model reads.
@@ -82,6 +101,11 @@ pub enum Places {
 }
 
 impl TableShape {
+    /// One step per row, the columns without names.
+    pub fn steps(channels: usize) -> Self {
+        Self { channels, by_row: false, columns: Vec::new(), dialect: Dialect::default() }
+    }
+
     /// Whether the first row of a table is a header. The rows below it hold numbers: a row without any is one.
     pub fn has_header(&self, first: &[&str]) -> bool {
         let names = self.names();
@@ -205,7 +229,8 @@ mod tests {
             name: name.map(str::to_owned),
             index: *index,
         };
-        TableShape { channels, by_row, columns: columns.iter().map(column).collect() }
+        let (columns, dialect) = (columns.iter().map(column).collect(), Dialect::default());
+        TableShape { channels, by_row, columns, dialect }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Alphabet, Column, TableShape, Vocabulary};
+use super::{Alphabet, Column, Dialect, TableShape, Vocabulary};
 
 /// How sequences of the task `files` become input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,6 +11,9 @@ pub struct FilesEncoder {
     pub form: Form,
     /// The columns that were used, when the data were tables.
     pub columns: Vec<Column>,
+    /// How tables are written.
+    #[serde(default, skip_serializing_if = "Dialect::is_usual")]
+    pub dialect: Dialect,
     /// Length L of the model.
     pub len: usize,
     /// Whether longer sequences are cut (`max_length` was given) or refused.
@@ -64,6 +67,7 @@ impl FilesEncoder {
                 channels,
                 by_row: rows || (stacked && channels == 1),
                 columns: self.columns.clone(),
+                dialect: self.dialect,
             }),
             _ => None,
         }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::characters::{Alphabet, CharacterIds, ListopsEncoder, TextEncoder};
 pub use self::columns::{
-    Column, LABEL_NAMES, Places, TEXT_NAMES, TableShape, is_header, is_number, quoted,
+    Column, Dialect, LABEL_NAMES, Places, TEXT_NAMES, TableShape, is_header, is_number, quoted,
 };
 pub use self::files::{FilesEncoder, Form, Scaling};
 pub use self::forecast::ForecastEncoder;

@@ -2,7 +2,7 @@
 //!
 //! | name | shape | |
 //! |------|-------|-|
-//! | `lambda` | `[N, 2]` | (re, im); for the exp variants the first column is log(−Re λ) |
+//! | `lambda` | `[N, 2]`, `[S, N, 2]` for S > 1 | (re, im); for the exp variants the first column is log(−Re λ) |
 //! | `delta_log` | `[H, 2]`, or `[H]` if tied | |
 //! | `w` | `[C, H, N, 2]` | |
 
@@ -62,12 +62,14 @@ ssm_config! {
     /// The settings of DSS.
     DssConfig {
         /// Kernel: softmax, exp or exp-no-scale.
-        variant: Variant,
+        variant: Variant = Variant::default(),
         /// Time scales Δ: separate (one for Re Λ, one for Im Λ) or tied (one per channel).
-        delta: Delta,
+        delta: Delta = Delta::default(),
         /// Initial Λ: skew-hippo or random.
-        lambda_init: LambdaInit,
-    }
+        lambda_init: LambdaInit = LambdaInit::default(),
+        /// Systems S: channel h has the Λ of system h mod S; a divisor of h, 1 = one Λ for all channels.
+        ssms: usize = 1,
+    }, systems = |config| config.ssms
 }
 
 impl MixerSettings for DssConfig {
@@ -83,13 +85,14 @@ impl MixerSettings for DssConfig {
         self.shared().size()
     }
 
-    fn validate(&self, _context: &MixerContext) -> Result<()> {
+    fn validate(&self, context: &MixerContext) -> Result<()> {
         let n = self.n;
         if self.lambda_init == LambdaInit::SkewHippo && n > MAX_N {
             let what =
                 format!("n must be at most {MAX_N} with lambda_init = \"skew-hippo\", but is {n}");
             return Err(Error::setting(&["model.mixer.n"], what));
         }
+        self.shared().validate_systems(context.h)?;
         self.shared().validate()
     }
 
@@ -100,7 +103,7 @@ impl MixerSettings for DssConfig {
             Delta::Tied => vec![h],
         };
         let mut all = vec![
-            TensorSpec::new("lambda", &[n, 2], ParamGroup::Lambda),
+            TensorSpec::new("lambda", &self.shared().per_system(&[n, 2]), ParamGroup::Lambda),
             TensorSpec::new("delta_log", &delta, ParamGroup::Delta),
             TensorSpec::new("w", &[context.kernels(), h, n, 2], ParamGroup::W),
         ];

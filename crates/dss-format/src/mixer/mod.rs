@@ -4,9 +4,20 @@
 //! in `dss-nn` that trains it and, where it can run without Burn, one in `dss-infer`.
 
 mod attention;
+mod ckconv;
 mod dss;
+mod exp_rnn;
+mod gru;
+mod lipschitz_rnn;
+mod lru;
+mod lstm;
+mod mega_ema;
+mod nrde;
+mod ode_rnn;
+mod recurrent;
 mod s4;
 mod s4d;
+mod s5;
 pub mod ssm;
 
 use documented::DocumentedFields;
@@ -17,9 +28,19 @@ use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
 pub use attention::AttentionConfig;
+pub use ckconv::CkconvConfig;
 pub use dss::{Delta, DssConfig, LambdaInit, Variant};
+pub use exp_rnn::{ExpRnnConfig, RotationInit};
+pub use gru::GruConfig;
+pub use lipschitz_rnn::{LipschitzRnnConfig, SolverKind};
+pub use lru::LruConfig;
+pub use lstm::LstmConfig;
+pub use mega_ema::MegaEmaConfig;
+pub use nrde::NrdeConfig;
+pub use ode_rnn::OdeRnnConfig;
 pub use s4::S4Config;
 pub use s4d::{Discretisation, S4dConfig, S4dInit};
+pub use s5::S5Config;
 
 macro_rules! mixers {
     ($($(#[$doc:meta])* $kind:ident($config:ident) = $name:literal,)*) => {
@@ -93,6 +114,26 @@ mixers! {
     S4d(S4dConfig) = "s4d",
     /// Softmax attention.
     Attention(AttentionConfig) = "attention",
+    /// The gated recurrent unit.
+    Gru(GruConfig) = "gru",
+    /// Long short-term memory.
+    Lstm(LstmConfig) = "lstm",
+    /// The linear recurrent unit.
+    Lru(LruConfig) = "lru",
+    /// One diagonal state space for all channels.
+    S5(S5Config) = "s5",
+    /// Mega's damped exponential moving average.
+    MegaEma(MegaEmaConfig) = "mega-ema",
+    /// A recurrent net with an orthogonal matrix.
+    ExpRnn(ExpRnnConfig) = "exp-rnn",
+    /// A recurrent net from a stable differential equation.
+    LipschitzRnn(LipschitzRnnConfig) = "lipschitz-rnn",
+    /// A GRU with a differential equation between its positions.
+    OdeRnn(OdeRnnConfig) = "ode-rnn",
+    /// A differential equation driven by log-signatures.
+    Nrde(NrdeConfig) = "nrde",
+    /// A convolution whose kernels are a network.
+    Ckconv(CkconvConfig) = "ckconv",
 }
 
 impl Default for MixerConfig {

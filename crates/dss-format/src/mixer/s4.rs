@@ -18,7 +18,7 @@ const MAX_TAPS: usize = 1 << 24;
 
 ssm_config! {
     /// The settings of S4.
-    S4Config {}
+    S4Config {}, systems = |_| 1
 }
 
 impl MixerSettings for S4Config {

@@ -2,7 +2,7 @@
 //!
 //! | name | shape | |
 //! |------|-------|-|
-//! | `lambda_re`, `lambda_im` | `[N/2]` each | Re λ = −exp(Λ_re) |
+//! | `lambda_re`, `lambda_im` | `[N/2]` each, `[S, N/2]` for S > 1 | Re λ = −exp(Λ_re) |
 //! | `c` | `[C, H, N/2, 2]` | |
 //! | `delta_log` | `[H]` | |
 
@@ -41,10 +41,12 @@ ssm_config! {
     /// The settings of S4D.
     S4dConfig {
         /// Initial Λ: legs, lin or inv.
-        lambda_init: S4dInit,
+        lambda_init: S4dInit = S4dInit::default(),
         /// Discretisation: zoh (zero-order hold) or bilinear.
-        discretisation: Discretisation,
-    }
+        discretisation: Discretisation = Discretisation::default(),
+        /// Systems S: channel h has the Λ of system h mod S; a divisor of h, 1 = one Λ for all channels.
+        ssms: usize = 1,
+    }, systems = |config| config.ssms
 }
 
 impl MixerSettings for S4dConfig {
@@ -56,16 +58,18 @@ impl MixerSettings for S4dConfig {
         self.shared().size()
     }
 
-    fn validate(&self, _context: &MixerContext) -> Result<()> {
+    fn validate(&self, context: &MixerContext) -> Result<()> {
         self.shared().validate()?;
+        self.shared().validate_systems(context.h)?;
         self.shared().validate_pairs("s4d")
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         let (h, pairs) = (context.h, self.n / 2);
+        let lambda = self.shared().per_system(&[pairs]);
         let mut all = vec![
-            TensorSpec::new("lambda_re", &[pairs], ParamGroup::Lambda),
-            TensorSpec::new("lambda_im", &[pairs], ParamGroup::Lambda),
+            TensorSpec::new("lambda_re", &lambda, ParamGroup::Lambda),
+            TensorSpec::new("lambda_im", &lambda, ParamGroup::Lambda),
             TensorSpec::new("c", &[context.kernels(), h, pairs, 2], ParamGroup::W),
             TensorSpec::new("delta_log", &[h], ParamGroup::Delta),
         ];

@@ -17,6 +17,8 @@ pub const MAX_N: usize = 512;
 pub struct SsmSettings {
     /// N: states per channel.
     pub n: usize,
+    /// S: systems, each with a Λ of its own; channel h belongs to system h mod S.
+    pub ssms: usize,
     /// The least Δ at initialisation.
     pub delta_min: f64,
     /// The greatest Δ at initialisation.
@@ -62,6 +64,24 @@ impl SsmSettings {
         Err(Error::setting(&["model.mixer.n"], what))
     }
 
+    /// S divides H.
+    pub(super) fn validate_systems(&self, h: usize) -> Result<()> {
+        let ssms = self.ssms;
+        if ssms > 0 && h.is_multiple_of(ssms) {
+            return Ok(());
+        }
+        let nearest = (1..=h).filter(|s| h.is_multiple_of(*s));
+        let nearest = nearest.min_by_key(|s| s.abs_diff(ssms)).unwrap_or(1);
+        let what = format!("ssms must divide h = {h}, but is {ssms}: try {nearest}");
+        Err(Error::setting(&["model.mixer.ssms", "model.h"], what))
+    }
+
+    /// The shape of what each system has its own of: without the leading S if there is one.
+    pub(super) fn per_system(&self, shape: &[usize]) -> Vec<usize> {
+        let systems = (self.ssms > 1).then_some(self.ssms);
+        systems.into_iter().chain(shape.iter().copied()).collect()
+    }
+
     /// D and the output projection.
     pub(super) fn tensors(&self, h: usize) -> Vec<TensorSpec> {
         let outputs = if self.glu { h.saturating_mul(2) } else { h };
@@ -78,9 +98,9 @@ impl MixerContext {
     }
 }
 
-/// A struct of settings: those of all state spaces, and its own.
+/// A struct of settings: those of all state spaces, and its own with their defaults; `systems` gives S.
 macro_rules! ssm_config {
-    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty = $default:expr,)* }, systems = $systems:expr) => {
         $(#[$meta])*
         #[derive(
             Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, documented::DocumentedFields,
@@ -104,7 +124,7 @@ macro_rules! ssm_config {
             fn default() -> Self {
                 Self {
                     n: 64,
-                    $($field: Default::default(),)*
+                    $($field: $default,)*
                     delta_min: 0.001,
                     delta_max: 0.1,
                     kernel_len: 0,
@@ -117,7 +137,9 @@ macro_rules! ssm_config {
             /// What it shares with the other state spaces.
             pub fn shared(&self) -> $crate::mixer::ssm::SsmSettings {
                 let Self { n, delta_min, delta_max, kernel_len, glu, .. } = *self;
-                $crate::mixer::ssm::SsmSettings { n, delta_min, delta_max, kernel_len, glu }
+                let ssms: fn(&Self) -> usize = $systems;
+                let ssms = ssms(self);
+                $crate::mixer::ssm::SsmSettings { n, ssms, delta_min, delta_max, kernel_len, glu }
             }
 
             /// For input with r times the step.

@@ -35,6 +35,7 @@ impl Dss {
             .delta(self.delta.into())
             .channels(sizes.kernels)
             .norm_len(sizes.norm_len)
+            .systems(sizes.ssms)
     }
 
     fn params(&self) -> Params<'_, f32> {

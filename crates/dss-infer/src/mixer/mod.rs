@@ -4,7 +4,16 @@
 //! [`load`]; its settings and arrays are declared in `dss_format::mixer`.
 
 mod attention;
+mod ckconv;
+mod diagonal;
 mod dss;
+mod exp_rnn;
+mod gated;
+mod lipschitz_rnn;
+mod mega_ema;
+mod nrde;
+mod ode_rnn;
+mod recurrent;
 mod s4;
 mod s4d;
 mod state_space;
@@ -18,7 +27,14 @@ use crate::arrays::Arrays;
 use crate::error::Result;
 use crate::layer::{Around, Residual};
 use crate::state::{Bytes, State};
+use diagonal::{LruNet, S5Net};
 use dss::Dss;
+use exp_rnn::ExpRnnNet;
+use gated::{Gates, GruNet, LstmNet};
+use lipschitz_rnn::LipschitzRnnNet;
+use mega_ema::MegaEma;
+use ode_rnn::OdeRnnNet;
+use recurrent::Net;
 use s4::S4;
 use s4d::S4d;
 
@@ -30,7 +46,7 @@ pub(crate) fn load(
     mut arrays: Arrays<'_>,
     residual: Residual,
 ) -> Result<(Box<dyn SequenceMixer>, Around)> {
-    let arrays = &mut arrays;
+    let (arrays, h) = (&mut arrays, context.h);
     match config {
         MixerConfig::Dss(dss) => {
             state_space::load(Dss::new(dss, arrays), config, context, arrays, residual)
@@ -43,7 +59,38 @@ pub(crate) fn load(
             let mixer = attention::AttentionMixer::new(*config, context, arrays)?;
             Ok((Box::new(mixer), Around::Residual(residual)))
         }
+        MixerConfig::MegaEma(ema) => {
+            state_space::load(MegaEma::new(*ema, arrays), config, context, arrays, residual)
+        }
+        MixerConfig::Gru(_) => recurrent(GruNet(Gates::new(h, arrays)), context, residual),
+        MixerConfig::Lstm(_) => recurrent(LstmNet(Gates::new(h, arrays)), context, residual),
+        MixerConfig::Lru(config) => recurrent(LruNet::new(*config, arrays), context, residual),
+        MixerConfig::S5(config) => recurrent(S5Net::new(*config, arrays), context, residual),
+        MixerConfig::ExpRnn(_) => recurrent(ExpRnnNet::new(arrays), context, residual),
+        MixerConfig::LipschitzRnn(config) => {
+            recurrent(LipschitzRnnNet::new(*config, h, arrays), context, residual)
+        }
+        MixerConfig::OdeRnn(config) => {
+            recurrent(OdeRnnNet::new(*config, h, arrays), context, residual)
+        }
+        MixerConfig::Ckconv(config) => {
+            let mixer = ckconv::CkconvMixer::new(*config, context, arrays);
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::Nrde(config) => {
+            let mixer = nrde::NrdeMixer::new(*config, context, arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
     }
+}
+
+fn recurrent(
+    net: impl Net,
+    context: MixerContext,
+    residual: Residual,
+) -> Result<(Box<dyn SequenceMixer>, Around)> {
+    let mixer = recurrent::RecurrentMixer::new(net, context)?;
+    Ok((Box::new(mixer), Around::Residual(residual)))
 }
 
 /// A map of sequences `[L, H]` -> `[L, H]`, of whole ones and position by position.

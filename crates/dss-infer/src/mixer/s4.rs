@@ -34,7 +34,7 @@ impl S4 {
 }
 
 fn config(sizes: &Sizes, taps: usize) -> KernelConfig {
-    let Sizes { h, n, kernels, norm_len } = *sizes;
+    let Sizes { h, n, kernels, norm_len, .. } = *sizes;
     KernelConfig::new(h, n, taps).channels(kernels).norm_len(norm_len)
 }
 

@@ -30,7 +30,7 @@ impl S4d {
     fn config(&self, sizes: &Sizes, taps: usize) -> KernelConfig {
         KernelConfig::new(self.discretisation.into(), sizes.h, sizes.n, taps)
             .channels(sizes.kernels)
-            .systems(1)
+            .systems(sizes.ssms)
     }
 
     fn params(&self) -> Params<'_, f32> {

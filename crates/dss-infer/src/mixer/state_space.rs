@@ -39,6 +39,8 @@ pub(super) trait StateSpace: Send + Sync + 'static {
 pub(super) struct Sizes {
     pub h: usize,
     pub n: usize,
+    /// S: systems, each with a Λ of its own.
+    pub ssms: usize,
     /// C: per channel.
     pub kernels: usize,
     /// The taps at the training length: what the softmax's normaliser and S4's C̃ go by.
@@ -135,7 +137,8 @@ impl<S: StateSpace> StateSpaceMixer<S> {
     fn sizes(&self) -> Sizes {
         let (settings, context) = (self.settings(), &self.context);
         let norm_len = settings.taps(context.len);
-        Sizes { h: context.h, n: settings.n, kernels: context.kernels(), norm_len }
+        let SsmSettings { n, ssms, .. } = settings;
+        Sizes { h: context.h, n, ssms, kernels: context.kernels(), norm_len }
     }
 
     /// Kernels can be made for sequences of length `len`.
@@ -318,5 +321,6 @@ macro_rules! recurrent {
     };
 }
 // Of diagonal systems; modes with Re λ > 0 have sums in f64.
-recurrent!(Recurrence<f32>, dss_kernels::State<f32>, |model: &Self| model.growing_modes() == 0);
-recurrent!(s4::Recurrence, s4::State, |_| false);
+recurrent!(Recurrence<f32>, dss_kernels::RecurrentState<f32>, |model: &Self| model.growing_modes()
+    == 0);
+recurrent!(s4::Recurrence, s4::S4State, |_| false);

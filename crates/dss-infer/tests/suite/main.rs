@@ -6,5 +6,6 @@ mod allocator;
 mod common;
 mod generation;
 mod hostile_files;
+mod listening;
 mod slim_files;
 mod streams;

@@ -65,13 +65,13 @@ pub fn trained(path: &str) -> Result<(), String> {
     let fault = |e: safetensors::SafeTensorError| format!("{path}: {e}");
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(fault)?;
     let meta = header.metadata().as_ref().and_then(|all| all.get("dss")).cloned();
-    let meta = meta.ok_or_else(|| format!("{path} is no checkpoint"))?;
+    let meta = meta.ok_or_else(|| format!("{path} is not a checkpoint"))?;
     // `"len":1024` of the object `io`; the training length of the model.
     let io = meta.split("\"len\":").nth(1).ok_or("the checkpoint has no length")?;
     let digits: String = io.chars().take_while(char::is_ascii_digit).collect();
     let len: usize = digits.parse().map_err(|_| "the checkpoint has no length")?;
     if !meta.contains("\"variant\":\"softmax\"") || !(2..1 << 20).contains(&len) {
-        return Err(format!("{path} is no DSS-softmax model of a usual length"));
+        return Err(format!("{path} is not a DSS-softmax model of a usual length"));
     }
     let file = SafeTensors::deserialize(&bytes).map_err(fault)?;
     println!("A trained model, L = {len}; every layer:\n");

@@ -45,7 +45,7 @@ impl<T: Real> Scratch<T> {
 }
 
 /// What the forward had and gave, and the gradient of its output.
-pub(super) struct Given<'a, T> {
+pub(super) struct BackwardInput<'a, T> {
     pub input: &'a AttentionInput<'a, T>,
     pub y: &'a [T],
     pub saved: &'a [T],
@@ -56,11 +56,11 @@ pub(super) struct Given<'a, T> {
 pub(super) fn queries<T: Real>(
     head: &Head,
     blocks: impl Iterator<Item = Range<usize>>,
-    given: &Given<'_, T>,
+    given: &BackwardInput<'_, T>,
     scratch: &mut Scratch<T>,
     dq_out: &Disjoint<'_, T>,
 ) {
-    let Given { input, y, saved, dy } = *given;
+    let BackwardInput { input, y, saved, dy } = *given;
     let k_size = head.largest(input.k, 0..head.visible);
     let scale = head.scale::<T>();
     scratch.dk.fill(T::ZERO);

@@ -1,4 +1,4 @@
-//! One head of one sequence: where it stands in [B, L, Q], its blocks of queries, and the logits of a block.
+//! One head of one sequence: where it is in [B, L, Q], its blocks of queries, and the logits of a block.
 
 use super::{AttentionConfig, AttentionInput};
 use crate::product::{Layout, Product};
@@ -50,7 +50,7 @@ impl Head {
         }
     }
 
-    /// Where row t stands.
+    /// Where row t begins.
     pub(super) fn at(&self, t: usize) -> usize {
         self.start + t * self.stride
     }

@@ -40,7 +40,7 @@ mod head;
 mod reference;
 mod step;
 
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result, check_len, check_memory};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
 use crate::real::Real;
@@ -83,14 +83,8 @@ impl AttentionConfig {
             return Err(Error::Invalid { op, what });
         }
         // The backward's copies of dk and dv are the largest buffer.
-        let mut bytes = [2, SHARES, size_of::<f64>()].into_iter().chain(sizes);
-        match bytes.try_fold(1usize, usize::checked_mul) {
-            Some(n) if n <= isize::MAX as usize => Ok(()),
-            _ => {
-                let what = format!("B, L, heads and d = {sizes:?} is more than memory can hold");
-                Err(Error::Invalid { op, what })
-            }
-        }
+        let bytes = [2, SHARES, size_of::<f64>()].into_iter().chain(sizes);
+        check_memory(op, bytes, format_args!("B, L, heads and d = {sizes:?}"))
     }
 }
 
@@ -225,7 +219,7 @@ impl<T: Real> Attention<T> {
             par::for_each(scratches, pieces, |scratch, piece| {
                 let head = Head::new(config, input.lengths, piece / shares);
                 let share = piece % shares;
-                let given = backward::Given { input, y, saved, dy };
+                let given = backward::BackwardInput { input, y, saved, dy };
                 backward::queries(&head, head.blocks(share, shares), &given, scratch, &dq);
                 let [dk, dv] = &first;
                 match share {

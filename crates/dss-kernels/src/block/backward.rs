@@ -4,7 +4,9 @@ use super::forward::{layer_normed, mask_of};
 use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows};
 use super::share::{SLOTS, SlotSums, row_chunks};
 use super::weight::{self, SlotGrad, apart};
-use super::{Block, BlockConfig, BlockParams, NormStats, Saved, Scratch, rows, wide};
+use super::{
+    Block, BlockConfig, BlockParams, NormStats, S_SHAPE, Saved, SavedSlices, Scratch, rows, wide,
+};
 use crate::conv::{Du, Input};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
@@ -49,9 +51,29 @@ impl<T: Real> Block<T> {
         dy: &[T],
         dx: &mut [T],
     ) -> Result<BlockGrads<T>> {
+        let Saved { v, s, stats } = saved;
+        self.backward_from(x, p, SavedSlices { v: &v, s: s.as_deref(), stats }, dy, dx)
+    }
+
+    /// As [`Self::backward`], from what [`Self::forward_into`] left.
+    pub fn backward_from(
+        &mut self,
+        x: &[T],
+        p: &BlockParams<'_, T>,
+        saved: SavedSlices<'_, T>,
+        dy: &[T],
+        dx: &mut [T],
+    ) -> Result<BlockGrads<T>> {
         let op = "Block::backward";
         check_len(op, "dy", "that of x", x.len(), dy.len())?;
         check_len(op, "dx", "that of x", x.len(), dx.len())?;
+        check_len(op, "v", "that of x", x.len(), saved.v.len())?;
+        let needed = if self.config.prenorm { 0 } else { x.len() };
+        check_len(op, "s", S_SHAPE, needed, saved.s.map_or(0, <[T]>::len))?;
+        let layer = matches!(p.norm.norm, Norm::Layer);
+        let stats = if layer { x.len() / self.config.h } else { self.config.h };
+        check_len(op, "mean", "one per row or channel", stats, saved.stats.mean.len())?;
+        check_len(op, "rstd", "one per row or channel", stats, saved.stats.rstd.len())?;
         par::together(|| self.backward_checked(op, x, p, saved, dy, dx))
     }
 
@@ -60,7 +82,7 @@ impl<T: Real> Block<T> {
         op: &'static str,
         x: &[T],
         p: &BlockParams<'_, T>,
-        saved: Saved<T>,
+        saved: SavedSlices<'_, T>,
         dy: &[T],
         dx: &mut [T],
     ) -> Result<BlockGrads<T>> {
@@ -74,11 +96,11 @@ impl<T: Real> Block<T> {
         self.weight_grad.clear();
         let layer = matches!(p.norm.norm, Norm::Layer);
         let mut sums = Sums { bias: SlotSums::new(out_width), norm: ChannelSums::new(h) };
-        let Saved { v, s, mut stats } = saved;
+        let SavedSlices { v, s, mut stats } = saved;
 
         // A batch norm behind the block: its sums over all rows come first.
         let mut post = None;
-        if let (false, false, Some(s)) = (prenorm, layer, &s) {
+        if let (false, false, Some(s)) = (prenorm, layer, s) {
             sums.norm.gather(dy, s, &stats, l);
             let (sum, product) = sums.norm.total();
             post = Some(p.norm.backward_coefficients(&stats, &sum, &product));
@@ -110,7 +132,7 @@ impl<T: Real> Block<T> {
                 post: post.as_ref(),
             };
             let v = &v[at.clone()];
-            let s = s.as_ref().map(|s| &s[at]);
+            let s = s.map(|s| &s[at]);
             let dv = &mut self.v.as_mut_slice()[inside];
             let weight_grad = self.weight_grad.slots();
             pass.before_conv([v, dy], s, dx, dv, &mut sums, &weight_grad, &mut self.scratch);

@@ -1,10 +1,10 @@
 //! The block's forward pass.
 
 use super::moments::{BatchMoments, Moments};
-use super::norm::{Apply, Norm, NormStats, counted_rows, normalise};
+use super::norm::{Apply, NormStats, counted_rows, normalise};
 use super::share::{SLOTS, row_chunks};
 use super::weight::{self, apart};
-use super::{Block, BlockConfig, BlockParams, Saved, Scratch, rows, wide};
+use super::{Block, BlockConfig, BlockParams, S_SHAPE, Saved, Scratch, rows, wide};
 use crate::conv::Input;
 use crate::error::{Result, check_len};
 use crate::lines::Lines;
@@ -15,7 +15,7 @@ use crate::real::Real;
 impl<T: Real> Block<T> {
     /// y = block(x). x, y: `[B, L, H]`.
     ///
-    /// `keep` gives what the backward needs; the moments come with [`Norm::BatchTrain`].
+    /// `keep` gives what the backward needs; the moments come with [`super::Norm::BatchTrain`].
     pub fn forward(
         &mut self,
         x: &[T],
@@ -23,9 +23,33 @@ impl<T: Real> Block<T> {
         y: &mut [T],
         keep: bool,
     ) -> Result<(Option<Saved<T>>, Option<BatchMoments>)> {
+        let mut v = keep.then(|| self.buffers.take(x.len()));
+        let keep_s = !self.config.prenorm && (keep || p.norm.of_batch());
+        let mut s = keep_s.then(|| self.buffers.take(x.len()));
+        let (stats, moments) = self.forward_into(x, p, y, v.as_deref_mut(), s.as_deref_mut())?;
+        Ok((v.map(|v| Saved { v, s, stats }), moments))
+    }
+
+    /// As [`Self::forward`], leaving what the backward needs in the caller's memory: v for any block, s for a post-norm
+    /// block. With neither there is no backward; a post-norm block with [`super::Norm::BatchTrain`] always needs s.
+    /// v, s: `[B, L, H]`.
+    pub fn forward_into(
+        &mut self,
+        x: &[T],
+        p: &BlockParams<'_, T>,
+        y: &mut [T],
+        v: Option<&mut [T]>,
+        s: Option<&mut [T]>,
+    ) -> Result<(NormStats<T>, Option<BatchMoments>)> {
         let op = "Block::forward";
         check_len(op, "y", "that of x", x.len(), y.len())?;
-        par::together(|| self.forward_checked(op, x, p, y, keep))
+        if let Some(v) = &v {
+            check_len(op, "v", "that of x", x.len(), v.len())?;
+        }
+        let needed = !self.config.prenorm && (v.is_some() || p.norm.of_batch());
+        let got = s.as_ref().map_or(0, |s| s.len());
+        check_len(op, "s", S_SHAPE, if needed { x.len() } else { 0 }, got)?;
+        par::together(|| self.forward_checked(op, x, p, y, v, s))
     }
 
     fn forward_checked(
@@ -34,14 +58,13 @@ impl<T: Real> Block<T> {
         x: &[T],
         p: &BlockParams<'_, T>,
         y: &mut [T],
-        keep: bool,
-    ) -> Result<(Option<Saved<T>>, Option<BatchMoments>)> {
+        mut v_kept: Option<&mut [T]>,
+        mut s_kept: Option<&mut [T]>,
+    ) -> Result<(NormStats<T>, Option<BatchMoments>)> {
         self.load(op, x, p)?;
         weight::store_transposed(p.out_weight, self.config.h, &mut self.weight_t);
         let BlockConfig { l, h, prenorm, .. } = self.config;
-        let batch_post = !prenorm && matches!(p.norm.norm, Norm::BatchTrain { .. });
-        let mut v_kept = keep.then(|| self.buffers.take(x.len()));
-        let mut s_kept = (!prenorm && keep || batch_post).then(|| self.buffers.take(x.len()));
+        let batch_post = !prenorm && p.norm.of_batch();
 
         let (mut stats, mut moments) = (NormStats::default(), None);
         if !batch_post {
@@ -87,8 +110,7 @@ impl<T: Real> Block<T> {
             let apply = Apply::new(&p.norm, &mut stats, x.len() / h);
             normalise(s, 0, &apply, y);
         }
-        let saved = v_kept.map(|v| Saved { v, s: s_kept, stats });
-        Ok((saved, moments))
+        Ok((stats, moments))
     }
 }
 

@@ -101,6 +101,20 @@ pub struct Saved<T: Real> {
     stats: NormStats<T>,
 }
 
+/// [`Saved`] in memory of the caller: see [`Block::forward_into`].
+#[derive(Debug)]
+pub struct SavedSlices<'a, T> {
+    /// K * u + D·u, and the past: `[B, L, H]`
+    pub v: &'a [T],
+    /// x + f(x) of a post-norm block: `[B, L, H]`
+    pub s: Option<&'a [T]>,
+    /// Of the norm.
+    pub stats: NormStats<T>,
+}
+
+/// When s must be there.
+const S_SHAPE: &str = "that of x for a post-norm block, else empty";
+
 impl<T: Real> std::fmt::Debug for Saved<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Saved").finish_non_exhaustive()

@@ -43,10 +43,12 @@ pub struct NormParams<'a, T> {
 /// What x̂ was made with: per row (LayerNorm) or per channel (BatchNorm).
 #[derive(Debug, Clone, Default)]
 pub struct NormStats<T> {
-    pub(super) mean: Vec<T>,
-    pub(super) rstd: Vec<T>,
+    /// Means.
+    pub mean: Vec<T>,
+    /// 1/√(var + ε).
+    pub rstd: Vec<T>,
     /// Rows that the statistics were made of; 0 when they were given.
-    pub(super) count: usize,
+    pub count: usize,
 }
 
 /// How many of the rows `range` of a sample of length l count.
@@ -61,6 +63,11 @@ pub(super) fn counted_rows(
 }
 
 impl<T: Real> NormParams<'_, T> {
+    /// Whether the statistics are those of the batch.
+    pub(super) fn of_batch(&self) -> bool {
+        matches!(self.norm, Norm::BatchTrain { .. })
+    }
+
     /// Per sample, how many positions count in the statistics; `None`: all.
     pub(super) fn counted(&self) -> Option<&[usize]> {
         match self.norm {

@@ -11,7 +11,7 @@ mod direct;
 mod fft;
 mod strip;
 
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result, check_len, check_memory};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
 use crate::real::{Real, dispatch};
@@ -63,15 +63,8 @@ impl<T: Real> Conv<T> {
         }
         // The largest buffer has 2·M·LINE elements per tile and batch group; M ≤ 4·L.
         let whole = h.checked_next_multiple_of(T::LINE).unwrap_or(usize::MAX);
-        let size = [l, whole, 8, 8, size_of::<T>()].into_iter();
-        if size
-            .chain([b])
-            .try_fold(1usize, usize::checked_mul)
-            .is_none_or(|n| n > isize::MAX as usize)
-        {
-            let what = format!("B = {b}, L = {l}, H = {h} is more than memory can hold");
-            return Err(Error::Invalid { op: "Conv::new", what });
-        }
+        let sizes = format_args!("B = {b}, L = {l}, H = {h}");
+        check_memory("Conv::new", [b, l, whole, 8, 8, size_of::<T>()], sizes)?;
         let m = good_length(l);
         let tiles = h.div_ceil(T::LINE);
         // Enough items to keep a few workers busy when there are few channels, and samples that stay with a worker.

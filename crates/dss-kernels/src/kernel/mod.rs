@@ -66,18 +66,18 @@ impl<T: Real> Scratch<T> {
         }
     }
 
-    /// Collects the modes of channel h that run in one direction; false if there are none.
+    /// Collects the modes of a channel that run in one direction; false if there are none.
     fn select(
         &mut self,
         config: &KernelConfig,
-        lambda: &Lambda,
+        (lambda, grows): (&[C64], &[bool]),
         delta: Deltas,
         growing: bool,
     ) -> bool {
         self.index.clear();
         self.zeta.clear();
         self.scale.clear();
-        for (i, (&value, &grows)) in lambda.values.iter().zip(&lambda.growing).enumerate() {
+        for (i, (&value, &grows)) in lambda.iter().zip(grows).enumerate() {
             if grows == growing {
                 let zeta = zeta(value, grows, delta);
                 self.index.push(i);
@@ -118,7 +118,7 @@ impl<T: Real> Kernel<T> {
         let workers = par::workers().min(config.h);
         Ok(Self {
             blocks,
-            lambda: Lambda::with_capacity(config.n),
+            lambda: Lambda::with_capacity(&config),
             scratch: (0..workers).map(|_| Scratch::new(&config, blocks)).collect(),
             lambda_shares: vec![C64::ZERO; config.h * config.n],
             config,
@@ -151,8 +151,9 @@ impl<T: Real> Kernel<T> {
         let (lambda, blocks) = (&self.lambda, self.blocks);
         let k = Disjoint::new(k);
         par::for_each(&mut self.scratch, features, |scratch, h| {
-            let delta = Deltas::of(&config, params, h);
-            let forwards = scratch.select(&config, lambda, delta, false);
+            let delta = Deltas::for_channel(&config, params, h);
+            let system = lambda.system(h);
+            let forwards = scratch.select(&config, system, delta, false);
             if forwards {
                 scratch.sums.set_modes(blocks, &scratch.zeta);
             }
@@ -166,7 +167,7 @@ impl<T: Real> Kernel<T> {
                     row.fill(T::ZERO);
                 }
             }
-            if scratch.select(&config, lambda, delta, true) {
+            if scratch.select(&config, system, delta, true) {
                 scratch.sums.set_modes(blocks, &scratch.zeta);
                 for channel in 0..channels {
                     // SAFETY: as above.
@@ -207,10 +208,11 @@ impl<T: Real> Kernel<T> {
         let g_w = Disjoint::new(grads.w);
         let g_delta = Disjoint::new(grads.delta_log);
         par::for_each(&mut self.scratch, features, |scratch, h| {
-            let delta = Deltas::of(&config, params, h);
+            let delta = Deltas::for_channel(&config, params, h);
+            let system = lambda.system(h);
             scratch.params.clear();
             for growing in [false, true] {
-                if !scratch.select(&config, lambda, delta, growing) {
+                if !scratch.select(&config, system, delta, growing) {
                     continue;
                 }
                 scratch.sums.set_modes(blocks, &scratch.zeta);
@@ -228,7 +230,7 @@ impl<T: Real> Kernel<T> {
                     scratch.add_row(&config, blocks, row, g_w);
                 }
                 for (i, &mode) in scratch.index.iter().enumerate() {
-                    let value = lambda.values[mode];
+                    let value = system.0[mode];
                     let (g_zeta, g_lambda) =
                         scratch.scale[i].backward(&config, value, scratch.g_q[i]);
                     let g_zeta = g_zeta + scratch.g_zeta[i];
@@ -247,11 +249,12 @@ impl<T: Real> Kernel<T> {
                 g_delta[1] = T::from_f64(slope(1) * im);
             }
         });
-        for mode in 0..n {
-            let sum: C64 = self.lambda_shares[mode..].iter().step_by(n).sum();
-            let slope = lambda_re_slope(config.variant, params.lambda_re[mode].to_f64());
-            grads.lambda_re[mode] = T::from_f64(slope * sum.re);
-            grads.lambda_im[mode] = T::from_f64(sum.im);
+        let modes = config.systems * n;
+        for at in 0..modes {
+            let sum: C64 = self.lambda_shares[at..].iter().step_by(modes).sum();
+            let slope = lambda_re_slope(config.variant, params.lambda_re[at].to_f64());
+            grads.lambda_re[at] = T::from_f64(slope * sum.re);
+            grads.lambda_im[at] = T::from_f64(sum.im);
         }
         Ok(())
     }

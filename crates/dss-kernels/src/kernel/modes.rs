@@ -18,17 +18,26 @@ use crate::real::Real;
 /// Largest |Re λ|, |Im λ| and |W| that are kept, far beyond use: products with each other and with Δ stay finite.
 const LIMIT: f64 = 1e90;
 
-/// Λ in f64, and which of its modes grow.
-#[derive(Debug, Clone, Default)]
+/// Λ of all systems in f64, and which of their modes grow.
+#[derive(Debug, Clone)]
 pub(crate) struct Lambda {
-    pub values: Vec<C64>,
-    /// Re λ > 0.
-    pub growing: Vec<bool>,
+    n: usize,
+    /// `[S, N]`.
+    values: Vec<C64>,
+    /// `[S, N]`: Re λ > 0.
+    growing: Vec<bool>,
 }
 
 impl Lambda {
-    pub(crate) fn with_capacity(n: usize) -> Self {
-        Self { values: Vec::with_capacity(n), growing: Vec::with_capacity(n) }
+    pub(crate) fn with_capacity(config: &KernelConfig) -> Self {
+        let size = config.systems * config.n;
+        Self { n: config.n, values: Vec::with_capacity(size), growing: Vec::with_capacity(size) }
+    }
+
+    /// Λ of feature h, and which of its modes grow: `[N]` each.
+    pub(crate) fn system(&self, h: usize) -> (&[C64], &[bool]) {
+        let at = h * self.n % self.values.len();
+        (&self.values[at..][..self.n], &self.growing[at..][..self.n])
     }
 
     pub(crate) fn set<T: Real>(&mut self, config: &KernelConfig, params: &Params<T>) {
@@ -68,7 +77,11 @@ pub(crate) struct Deltas {
 }
 
 impl Deltas {
-    pub(crate) fn of<T: Real>(config: &KernelConfig, params: &Params<T>, h: usize) -> Self {
+    pub(crate) fn for_channel<T: Real>(
+        config: &KernelConfig,
+        params: &Params<T>,
+        h: usize,
+    ) -> Self {
         let per = config.delta.per_channel();
         let at = |i: usize| {
             let log = params.delta_log[h * per + i].to_f64();

@@ -1,6 +1,6 @@
 //! What a DSS kernel is made of: the variant, the sizes, and the parameters as plain slices.
 
-use crate::error::{Error, Result, check_finite, check_len};
+use crate::error::{Error, Result, check_finite, check_len, check_memory};
 use crate::real::Real;
 
 /// The three kernels of the paper (§3.1, §4).
@@ -50,19 +50,23 @@ pub struct KernelConfig {
     pub channels: usize,
     /// H: features.
     pub h: usize,
-    /// N: modes, shared by all features.
+    /// N: modes of each feature.
     pub n: usize,
     /// L: taps to compute.
     pub len: usize,
     /// The L of the softmax's normaliser: the length the model was trained at. Equal to `len` unless a shorter
     /// piece of a trained kernel is wanted, or a longer one (possible only while no Re λ > 0).
     pub norm_len: usize,
+    /// S: how many Λ there are, a divisor of H. Feature h uses number h mod S: 1 shares one among all features, H gives
+    /// each its own.
+    pub systems: usize,
 }
 
 impl KernelConfig {
-    /// One kernel per feature, separate Δ, normalised over `len`.
+    /// One kernel per feature, one Λ for all of them, separate Δ, normalised over `len`.
     pub fn new(variant: Variant, h: usize, n: usize, len: usize) -> Self {
-        Self { variant, delta: Delta::Separate, channels: 1, h, n, len, norm_len: len }
+        let delta = Delta::Separate;
+        Self { variant, delta, channels: 1, h, n, len, norm_len: len, systems: 1 }
     }
 
     /// The same with Δ_log given as `delta`.
@@ -80,34 +84,34 @@ impl KernelConfig {
         Self { norm_len, ..self }
     }
 
+    /// The same with `systems` different Λ.
+    pub fn systems(self, systems: usize) -> Self {
+        Self { systems, ..self }
+    }
+
     pub(crate) fn validate(&self, op: &'static str) -> Result<()> {
-        let Self { channels, h, n, len, norm_len, .. } = *self;
+        let Self { channels, h, n, len, norm_len, systems, .. } = *self;
+        if systems == 0 || !h.is_multiple_of(systems) {
+            let what = format!("the systems must divide H = {h}, but are {systems}");
+            return Err(Error::Invalid { op, what });
+        }
         if [channels, h, n, len, norm_len].contains(&0) {
             let what = format!(
                 "C, H, N, L and the softmax length must be at least 1, but are {channels}, {h}, {n}, {len}, {norm_len}"
             );
             return Err(Error::Invalid { op, what });
         }
-        let size = [channels, h, n.max(len), 64];
-        if size
-            .into_iter()
-            .try_fold(1usize, usize::checked_mul)
-            .is_none_or(|n| n > isize::MAX as usize)
-        {
-            let what =
-                format!("C = {channels}, H = {h}, N = {n}, L = {len} is more than memory can hold");
-            return Err(Error::Invalid { op, what });
-        }
-        Ok(())
+        let sizes = format_args!("C = {channels}, H = {h}, N = {n}, L = {len}");
+        check_memory(op, [channels, h, n.max(len), 64], sizes)
     }
 }
 
 /// Borrowed parameters of a layer's kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct Params<'a, T> {
-    /// Λ_re: `[N]`. Softmax: the real parts of Λ. Exp variants: Re λ = −exp(Λ_re).
+    /// Λ_re: `[S, N]`. Softmax: the real parts of Λ. Exp variants: Re λ = −exp(Λ_re).
     pub lambda_re: &'a [T],
-    /// Λ_im: `[N]`.
+    /// Λ_im: `[S, N]`.
     pub lambda_im: &'a [T],
     /// Δ_log: `[H]` or `[H, 2]`.
     pub delta_log: &'a [T],
@@ -118,9 +122,9 @@ pub struct Params<'a, T> {
 /// Where the gradients of [`Params`] go; every element is overwritten.
 #[derive(Debug)]
 pub struct ParamGrads<'a, T> {
-    /// Like Λ_re: `[N]`.
+    /// Like Λ_re: `[S, N]`.
     pub lambda_re: &'a mut [T],
-    /// Like Λ_im: `[N]`.
+    /// Like Λ_im: `[S, N]`.
     pub lambda_im: &'a mut [T],
     /// Like Δ_log: `[H]` or `[H, 2]`.
     pub delta_log: &'a mut [T],
@@ -155,9 +159,9 @@ impl<T: Real> ParamGrads<'_, T> {
 }
 
 fn check_shapes(op: &'static str, config: &KernelConfig, lengths: [usize; 4]) -> Result<()> {
-    let KernelConfig { channels, h, n, delta, .. } = *config;
-    check_len(op, "lambda_re", "[N]", n, lengths[0])?;
-    check_len(op, "lambda_im", "[N]", n, lengths[1])?;
+    let KernelConfig { channels, h, n, delta, systems, .. } = *config;
+    check_len(op, "lambda_re", "[S, N]", systems * n, lengths[0])?;
+    check_len(op, "lambda_im", "[S, N]", systems * n, lengths[1])?;
     let shape = if delta == Delta::Tied { "[H]" } else { "[H, 2]" };
     check_len(op, "delta_log", shape, h * delta.per_channel(), lengths[2])?;
     check_len(op, "w", "[C, H, N, 2]", channels * h * n * 2, lengths[3])

@@ -51,12 +51,13 @@ fn literal(
 ) -> Vec<f64> {
     assert_eq!(config.len, config.norm_len, "the reference computes whole kernels");
     params.validate("kernel reference", config).expect("parameters fit the configuration");
-    let mut lambda = Lambda::with_capacity(config.n);
+    let mut lambda = Lambda::with_capacity(config);
     lambda.set(config, params);
     let mut k = vec![0.0; config.channels * config.h * config.len];
     for (at, k) in k.chunks_exact_mut(config.len).enumerate() {
-        let delta = Deltas::of(config, params, at % config.h);
-        for (mode, &value) in lambda.values.iter().enumerate() {
+        let h = at % config.h;
+        let delta = Deltas::for_channel(config, params, h);
+        for (mode, &value) in lambda.system(h).0.iter().enumerate() {
             let z = C64::new(value.re * delta.re, value.im * delta.im);
             let w = 2 * (at * config.n + mode);
             let w = C64::new(params.w[w], params.w[w + 1]);

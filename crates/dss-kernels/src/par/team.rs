@@ -10,6 +10,7 @@ mod schedules;
 mod sync;
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use protocol::{Finally, Task, Team};
 
@@ -28,9 +29,23 @@ thread_local! {
     static ROLE: Cell<Role> = const { Cell::new(Role::None) };
 }
 
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+pub(super) fn limit_threads(threads: usize) {
+    LIMIT.store(threads.max(1), Relaxed);
+}
+
+/// Threads that may help the calling one.
+fn helpers() -> usize {
+    match LIMIT.load(Relaxed) {
+        1 => 0,
+        limit => rayon::current_num_threads().min(limit) - 1,
+    }
+}
+
 /// Calls `work`, for whose loops a team is ready.
 pub(super) fn together<R>(work: impl FnOnce() -> R) -> R {
-    let helpers = rayon::current_num_threads() - 1;
+    let helpers = helpers();
     if helpers == 0 || !matches!(ROLE.get(), Role::None) {
         return work();
     }
@@ -59,7 +74,7 @@ pub(super) fn run(task: &Task<'_>) {
             // SAFETY: whoever leads a team is inside `together`, where it lives.
             unsafe { &*team }.lead(task);
         }
-        Role::None if rayon::current_num_threads() == 1 => task(0),
+        Role::None if helpers() == 0 => task(0),
         Role::None => together(|| run(task)),
     }
 }

@@ -45,7 +45,7 @@ pub struct DiagonalForm {
     /// w̃ of part (a): `[N]`.
     pub w_tilde: Vec<C64>,
     /// w of part (b): `[N]`; [`Error::Singular`] if some e^{LλΔ} = 1, [`Error::Invalid`] if w overflows.
-    /// Part (a) stands either way.
+    /// Part (a) holds either way.
     pub w: Result<Vec<C64>>,
     /// Δ, the sample time.
     pub delta: f64,
@@ -313,7 +313,7 @@ mod tests {
         assert!(matches!(too_long, Err(Error::Invalid { .. })), "{too_long:?}");
     }
 
-    /// e^{LλΔ} = 1: part (a) stands, part (b) does not.
+    /// e^{LλΔ} = 1: part (a) holds, part (b) does not.
     #[test]
     fn whole_turns_leave_part_a() {
         let (delta, len) = (0.01, 100);

@@ -6,7 +6,7 @@ use super::check;
 use crate::complex::C64;
 use crate::error::{Error, Result};
 
-/// Eq. (4) as it stands: K_k = C Āᵏ B̄ with Ā = e^{AΔ}, B̄ = (Ā − I)A⁻¹B, by dense matrices in O(N³ + LN²).
+/// Eq. (4) literally: K_k = C Āᵏ B̄ with Ā = e^{AΔ}, B̄ = (Ā − I)A⁻¹B, by dense matrices in O(N³ + LN²).
 ///
 /// With b = 2‖B‖₁, Ā and B̄/bΔ are blocks of exp([[AΔ, B/b], `[0, 0]`]): A may be singular or defective.
 /// This is the reference for [`diagonal_form`](super::diagonal_form).

@@ -1,6 +1,6 @@
 //! Modes with Re λ > 0, in f64: they are few, and their powers move with the position.
 
-use super::{PERIOD, Recurrence, State};
+use super::{PERIOD, Recurrence, RecurrentState};
 use crate::complex::{C64, exp};
 use crate::kernel::KernelConfig;
 use crate::real::Real;
@@ -41,7 +41,13 @@ impl Growing {
 
 impl<T: Real> Recurrence<T> {
     /// y += the part of the modes with Re λ > 0 in step k.
-    pub(super) fn growing_step(&self, state: &mut State<T>, k: usize, u: &[T], y: &mut [T]) {
+    pub(super) fn growing_step(
+        &self,
+        state: &mut RecurrentState<T>,
+        k: usize,
+        u: &[T],
+        y: &mut [T],
+    ) {
         let KernelConfig { channels, h: features, norm_len, .. } = self.config;
         let modes = self.growing.len();
         for h in 0..features {

@@ -33,7 +33,7 @@ const fn padded<T: Real>(n: usize) -> usize {
 }
 
 /// Every so many steps, values that have decayed to nothing are set to zero and powers of modes with Re λ > 0 are made
-/// anew from the exponential. Also the steps that `run.rs` takes at once.
+/// again from the exponential. Also the steps that `run.rs` takes at once.
 const PERIOD: usize = 32;
 
 /// A layer's kernels as a recurrence: constant time and memory per step.
@@ -53,9 +53,12 @@ const PERIOD: usize = 32;
 /// ```
 pub struct Recurrence<T: Real> {
     config: KernelConfig,
-    /// Indices of the modes of each kind.
+    /// Indices of the modes of each kind; those that are of both, in different systems, have coefficient 0 in the lists
+    /// that a feature's mode does not belong to.
     decaying: Vec<usize>,
     growing: Vec<usize>,
+    /// `[H, N]`: Re λ > 0.
+    grows: Vec<bool>,
     /// `[H, 4, padded]`: Ā of the decaying modes as re, im, and what rounding lost of each.
     a: Lines<T>,
     /// `[H, C, 2, padded]`: W·B̄ of the decaying modes.
@@ -71,10 +74,10 @@ pub struct Recurrence<T: Real> {
 
 /// The state of one stream: everything that the past matters for.
 #[derive(Debug, Clone)]
-pub struct State<T: Real> {
+pub struct RecurrentState<T: Real> {
     /// Steps taken.
     position: usize,
-    /// `[H, 2, padded]`: s of the decaying modes; what stands behind them means nothing.
+    /// `[H, 2, padded]`: s of the decaying modes; what follows them is padding.
     s: Lines<T>,
     /// How many modes decay.
     decaying: usize,
@@ -82,7 +85,7 @@ pub struct State<T: Real> {
     growing: Vec<Growing>,
 }
 
-impl<T: Real> PartialEq for State<T> {
+impl<T: Real> PartialEq for RecurrentState<T> {
     fn eq(&self, other: &Self) -> bool {
         let width = padded::<T>(self.decaying).max(1);
         let rows = || self.s.chunks_exact(width).zip(other.s.chunks_exact(width));
@@ -93,7 +96,7 @@ impl<T: Real> PartialEq for State<T> {
     }
 }
 
-impl<T: Real> State<T> {
+impl<T: Real> RecurrentState<T> {
     /// Steps taken since the state was new.
     pub fn position(&self) -> usize {
         self.position
@@ -122,38 +125,44 @@ impl<T: Real> Recurrence<T> {
         let op = "Recurrence::new";
         config.validate(op)?;
         params.validate(op, &config)?;
-        let mut lambda = Lambda::with_capacity(config.n);
+        let mut lambda = Lambda::with_capacity(&config);
         lambda.set(&config, params);
-        let (mut zeta_all, mut q_all) = (Vec::new(), Vec::new());
+        let (mut zeta_all, mut q_all, mut grows_all) = (Vec::new(), Vec::new(), Vec::new());
         for h in 0..config.h {
-            let delta = Deltas::of(&config, params, h);
-            for (&value, &grows) in lambda.values.iter().zip(&lambda.growing) {
+            let delta = Deltas::for_channel(&config, params, h);
+            let (values, growing) = lambda.system(h);
+            grows_all.extend_from_slice(growing);
+            for (&value, &grows) in values.iter().zip(growing) {
                 let zeta = zeta(value, grows, delta);
                 zeta_all.push(zeta);
                 q_all.push(Scale::new(&config, value, zeta).q);
             }
         }
         let w = |channel, h, mode| w_at(&config, params.w, channel, h, mode);
-        Ok(Self::from_modes(config, &lambda.growing, zeta_all, q_all, w))
+        Ok(Self::from_modes(config, grows_all, zeta_all, q_all, w))
     }
 
-    /// The recurrence of K_l = Re Σ_n w·q_n·e^{ζ_n k} for w(channel, h, n), `growing` `[N]`, ζ and q `[H, N]`.
+    /// The recurrence of K_l = Re Σ_n w·q_n·e^{ζ_n k} for w(channel, h, n); `grows`, ζ and q: `[H, N]`.
     pub(crate) fn from_modes(
         config: KernelConfig,
-        growing: &[bool],
+        grows: Vec<bool>,
         zeta: Vec<C64>,
         q: Vec<C64>,
         w: impl Fn(usize, usize, usize) -> C64,
     ) -> Self {
         let KernelConfig { channels, h: features, n, .. } = config;
-        let (growing, decaying): (Vec<_>, Vec<_>) = (0..n).partition(|&i| growing[i]);
+        let of_kind = |kind: bool| {
+            let found = (0..n).filter(|&i| grows[i..].iter().step_by(n).any(|&g| g == kind));
+            found.collect::<Vec<_>>()
+        };
+        let (growing, decaying) = (of_kind(true), of_kind(false));
         let width = padded::<T>(decaying.len());
         let mut a = Lines::new(features * 4 * width / T::LINE);
         let mut c = Lines::new(features * channels * 2 * width / T::LINE);
         let (mut growing_zeta, mut growing_c) = (Vec::new(), Vec::new());
         for h in 0..features {
-            let (q, zeta) = (&q[h * n..], &zeta[h * n..]);
-            for (i, &mode) in decaying.iter().enumerate() {
+            let (q, zeta, grows) = (&q[h * n..], &zeta[h * n..], &grows[h * n..]);
+            for (i, &mode) in decaying.iter().enumerate().filter(|(_, mode)| !grows[**mode]) {
                 let step = exp(zeta[mode]);
                 for (part, value) in [step.re, step.im].into_iter().enumerate() {
                     let high = T::from_f64(value);
@@ -169,13 +178,15 @@ impl<T: Real> Recurrence<T> {
                 }
             }
             for &mode in &growing {
-                growing_zeta.push([zeta[mode], exp(zeta[mode]), (-zeta[mode]).exp()]);
+                let (zeta, q) =
+                    if grows[mode] { (zeta[mode], q[mode]) } else { (C64::ZERO, C64::ZERO) };
+                growing_zeta.push([zeta, exp(zeta), (-zeta).exp()]);
                 for channel in 0..channels {
-                    growing_c.push(w(channel, h, mode) * q[mode]);
+                    growing_c.push(w(channel, h, mode) * q);
                 }
             }
         }
-        Self { config, decaying, growing, a, c, growing_zeta, growing_c, q, zeta }
+        Self { config, decaying, growing, grows, a, c, growing_zeta, growing_c, q, zeta }
     }
 
     /// What was discretised.
@@ -189,8 +200,8 @@ impl<T: Real> Recurrence<T> {
     }
 
     /// The state before the first step.
-    pub fn state(&self) -> State<T> {
-        State {
+    pub fn state(&self) -> RecurrentState<T> {
+        RecurrentState {
             position: 0,
             s: Lines::new(self.config.h * 2 * padded::<T>(self.decaying.len()) / T::LINE),
             decaying: self.decaying.len(),
@@ -201,11 +212,11 @@ impl<T: Real> Recurrence<T> {
     /// Ā and B̄ of §3.4: `[H, N]` each. B̄ may be 0 by underflow where Re λ·Δ·L ≫ 0: that is what the two cases are for.
     pub fn discretised(&self) -> (Vec<C64>, Vec<C64>) {
         let last = (self.config.norm_len - 1) as f64;
-        let grows = |at: usize| self.growing.contains(&(at % self.config.n));
         let a = self.zeta.iter().enumerate();
-        let a = a.map(|(at, &z)| if grows(at) { (-z).exp() } else { exp(z) }).collect();
+        let a = a.map(|(at, &z)| if self.grows[at] { (-z).exp() } else { exp(z) }).collect();
         let b = self.q.iter().zip(&self.zeta).enumerate();
-        let b = b.map(|(at, (&q, &z))| if grows(at) { q * exp(z * last) } else { q }).collect();
+        let b =
+            b.map(|(at, (&q, &z))| if self.grows[at] { q * exp(z * last) } else { q }).collect();
         (a, b)
     }
 
@@ -213,7 +224,7 @@ impl<T: Real> Recurrence<T> {
     ///
     /// # Panics
     /// If the state belongs to another model.
-    pub fn values(&self, state: &State<T>) -> Vec<C64> {
+    pub fn values(&self, state: &RecurrentState<T>) -> Vec<C64> {
         self.check_state("Recurrence::values", state, 0).expect("a state of this model");
         let (features, n) = (self.config.h, self.config.n);
         let width = padded::<T>(self.decaying.len());
@@ -221,24 +232,29 @@ impl<T: Real> Recurrence<T> {
         for h in 0..features {
             for (i, &mode) in self.decaying.iter().enumerate() {
                 let at = h * 2 * width + i;
+                if self.grows[h * n + mode] {
+                    continue;
+                }
                 s[h * n + mode] = C64::new(state.s[at].to_f64(), state.s[at + width].to_f64());
             }
             for (i, &mode) in self.growing.iter().enumerate() {
-                s[h * n + mode] = state.growing[h * self.growing.len() + i].s;
+                if self.grows[h * n + mode] {
+                    s[h * n + mode] = state.growing[h * self.growing.len() + i].s;
+                }
             }
         }
         s
     }
 
     /// The state after `position` steps with s: `[H, N]`, as [`Self::values`] gave it.
-    pub fn state_from(&self, position: usize, s: &[C64]) -> Result<State<T>> {
+    pub fn state_from(&self, position: usize, s: &[C64]) -> Result<RecurrentState<T>> {
         let op = "Recurrence::state_from";
         let (features, n) = (self.config.h, self.config.n);
         check_len(op, "s", "[H, N]", features * n, s.len())?;
         if let Some(index) = s.iter().position(|s| !s.is_finite()) {
             return Err(Error::NonFinite { op, name: "s", index, value: s[index].norm() });
         }
-        let mut state = State { position, ..self.state() };
+        let mut state = RecurrentState { position, ..self.state() };
         self.check_state(op, &state, 0)?;
         let width = padded::<T>(self.decaying.len());
         for h in 0..features {
@@ -263,26 +279,25 @@ impl<T: Real> Recurrence<T> {
     ///
     /// # Panics
     /// If the state belongs to another model.
-    pub fn paper_state(&self, state: &State<T>) -> Vec<C64> {
+    pub fn paper_state(&self, state: &RecurrentState<T>) -> Vec<C64> {
         let mut x = self.values(state);
         let left = self.config.norm_len as f64 - state.position as f64;
         for (at, x) in x.iter_mut().enumerate() {
-            let grows = self.growing.contains(&(at % self.config.n));
-            let rise = if grows { exp(self.zeta[at] * left) } else { C64::ONE };
+            let rise = if self.grows[at] { exp(self.zeta[at] * left) } else { C64::ONE };
             *x = self.q[at] * rise * *x;
         }
         x
     }
 
     /// Takes one input u: `[H]` and writes y: `[C, H]`.
-    pub fn step(&self, state: &mut State<T>, u: &[T], y: &mut [T]) -> Result<()> {
+    pub fn step(&self, state: &mut RecurrentState<T>, u: &[T], y: &mut [T]) -> Result<()> {
         self.step_batch(std::slice::from_mut(state), u, y)
     }
 
     /// One step of many independent streams, each at its own position: u `[B, H]` -> y `[B, C, H]`.
     ///
     /// Nothing changes if there is an error.
-    pub fn step_batch(&self, states: &mut [State<T>], u: &[T], y: &mut [T]) -> Result<()> {
+    pub fn step_batch(&self, states: &mut [RecurrentState<T>], u: &[T], y: &mut [T]) -> Result<()> {
         self.step_streams(states, |state| state, u, y)
     }
 
@@ -290,7 +305,7 @@ impl<T: Real> Recurrence<T> {
     pub fn step_streams<X>(
         &self,
         streams: &mut [X],
-        state_of: impl Fn(&mut X) -> &mut State<T>,
+        state_of: impl Fn(&mut X) -> &mut RecurrentState<T>,
         u: &[T],
         y: &mut [T],
     ) -> Result<()> {
@@ -319,7 +334,7 @@ impl<T: Real> Recurrence<T> {
 
     /// Many steps of one stream: u `[L, H]` -> y `[L, C, H]`, equal to single steps bit for bit. With C = 1 each takes a
     /// fraction of the time of a single one. Nothing changes if there is an error.
-    pub fn run(&self, state: &mut State<T>, u: &[T], y: &mut [T]) -> Result<()> {
+    pub fn run(&self, state: &mut RecurrentState<T>, u: &[T], y: &mut [T]) -> Result<()> {
         let op = "Recurrence::run";
         let (features, channels) = (self.config.h, self.config.channels);
         if !u.len().is_multiple_of(features) {
@@ -354,7 +369,7 @@ impl<T: Real> Recurrence<T> {
     }
 
     /// The state belongs to this model and may take so many more steps.
-    fn check_state(&self, op: &'static str, state: &State<T>, steps: usize) -> Result<()> {
+    fn check_state(&self, op: &'static str, state: &RecurrentState<T>, steps: usize) -> Result<()> {
         let (features, modes) = (self.config.h, self.growing.len());
         let width = padded::<T>(self.decaying.len());
         check_len(op, "state", "that of this model", features * 2 * width, state.s.len())?;

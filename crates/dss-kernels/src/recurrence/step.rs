@@ -1,11 +1,11 @@
 //! One step of the decaying modes.
 
-use super::{Recurrence, State, padded};
+use super::{Recurrence, RecurrentState, padded};
 use crate::kernel::KernelConfig;
 use crate::real::Real;
 use pulp::{Simd, WithSimd};
 
-/// Where a vector of modes of one channel stands in the rows of a table: pointers to `[parts, width]`.
+/// Where a vector of modes of one channel begins in the rows of a table: pointers to `[parts, width]`.
 #[derive(Clone, Copy)]
 pub(super) struct Table<T> {
     /// Ā: re, im, and what rounding lost of each.
@@ -71,7 +71,7 @@ pub(super) struct Step<'a, T: Real, X, F> {
     pub y: &'a mut [T],
 }
 
-impl<T: Real, X, F: Fn(&mut X) -> &mut State<T>> WithSimd for Step<'_, T, X, F> {
+impl<T: Real, X, F: Fn(&mut X) -> &mut RecurrentState<T>> WithSimd for Step<'_, T, X, F> {
     type Output = ();
 
     #[inline(always)]

@@ -71,7 +71,7 @@ use spectrum::{RealFft, frequencies};
 
 pub use length::{change_length, correct_length, uncorrect_length};
 pub use params::{KernelConfig, LOG_LIMIT, ParamGrads, Params};
-pub use recurrence::{Recurrence, State};
+pub use recurrence::{Recurrence, S4State};
 pub use reference::kernel_dense;
 
 /// Plan and buffers for the kernels of one S4 layer.

@@ -1,7 +1,7 @@
 //! What an S4 kernel is made of: the sizes, and the parameters as plain slices.
 
 use crate::complex::C64;
-use crate::error::{Error, Result, check_finite, check_len};
+use crate::error::{Error, Result, check_finite, check_len, check_memory};
 use crate::real::Real;
 
 /// |Δ_log| and |Λ_re| beyond this are treated as this, with zero gradient.
@@ -60,17 +60,8 @@ impl KernelConfig {
                 "L = {len} is more than the length {norm_len} that C̃ is corrected for (see `change_length`)"
             ));
         }
-        let size = [channels, h, n.max(norm_len), 256];
-        if size
-            .into_iter()
-            .try_fold(1usize, usize::checked_mul)
-            .is_none_or(|n| n > isize::MAX as usize)
-        {
-            return invalid(format!(
-                "C = {channels}, H = {h}, N = {n}, L = {norm_len} is more than memory can hold"
-            ));
-        }
-        Ok(())
+        let sizes = format_args!("C = {channels}, H = {h}, N = {n}, L = {norm_len}");
+        check_memory(op, [channels, h, n.max(norm_len), 256], sizes)
     }
 }
 

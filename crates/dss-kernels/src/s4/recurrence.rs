@@ -35,7 +35,7 @@ pub struct Recurrence {
 
 /// The state of one stream: everything that the past matters for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct State {
+pub struct S4State {
     position: usize,
     /// `[H, 2, width]`: x.
     x: Lines<f64>,
@@ -43,7 +43,7 @@ pub struct State {
     r: Vec<f64>,
 }
 
-impl State {
+impl S4State {
     /// Steps taken since the state was new.
     pub fn position(&self) -> usize {
         self.position
@@ -107,16 +107,16 @@ impl Recurrence {
     }
 
     /// The state before the first step.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> S4State {
         let h = self.config.h;
-        State { position: 0, x: Lines::new(h * 2 * self.width / f64::LINE), r: vec![0.0; h] }
+        S4State { position: 0, x: Lines::new(h * 2 * self.width / f64::LINE), r: vec![0.0; h] }
     }
 
     /// x: `[H, N/2]` after the steps taken so far.
     ///
     /// # Panics
     /// If the state belongs to another model.
-    pub fn values(&self, state: &State) -> Vec<C64> {
+    pub fn values(&self, state: &S4State) -> Vec<C64> {
         self.check_state("s4::Recurrence::values", state).expect("a state of this model");
         let features = state.x.chunks_exact(2 * self.width);
         let each = features.flat_map(|x| {
@@ -127,10 +127,10 @@ impl Recurrence {
     }
 
     /// The state with x: `[H, N/2]` after `position` steps, as [`Self::values`] gave it.
-    pub fn state_from(&self, position: usize, x: &[C64]) -> Result<State> {
+    pub fn state_from(&self, position: usize, x: &[C64]) -> Result<S4State> {
         let pairs = self.config.pairs();
         check_len("s4::Recurrence::state_from", "x", "[H, N/2]", self.config.h * pairs, x.len())?;
-        let mut state = State { position, ..self.state() };
+        let mut state = S4State { position, ..self.state() };
         for (h, x) in x.chunks_exact(pairs).enumerate() {
             let (re, im) = state.x[h * 2 * self.width..][..2 * self.width].split_at_mut(self.width);
             for (i, x) in x.iter().enumerate() {
@@ -144,12 +144,12 @@ impl Recurrence {
     }
 
     /// Takes one input u: `[H]` and writes y: `[C, H]`.
-    pub fn step<T: Real>(&self, state: &mut State, u: &[T], y: &mut [T]) -> Result<()> {
+    pub fn step<T: Real>(&self, state: &mut S4State, u: &[T], y: &mut [T]) -> Result<()> {
         self.step_batch(std::slice::from_mut(state), u, y)
     }
 
     /// One step of many independent streams: u `[B, H]` -> y `[B, C, H]`. Nothing changes if there is an error.
-    pub fn step_batch<T: Real>(&self, states: &mut [State], u: &[T], y: &mut [T]) -> Result<()> {
+    pub fn step_batch<T: Real>(&self, states: &mut [S4State], u: &[T], y: &mut [T]) -> Result<()> {
         self.step_streams(states, |state| state, u, y)
     }
 
@@ -157,7 +157,7 @@ impl Recurrence {
     pub fn step_streams<T: Real, X>(
         &self,
         streams: &mut [X],
-        state_of: impl Fn(&mut X) -> &mut State,
+        state_of: impl Fn(&mut X) -> &mut S4State,
         u: &[T],
         y: &mut [T],
     ) -> Result<()> {
@@ -174,7 +174,7 @@ impl Recurrence {
     }
 
     /// A whole sequence of one stream: u `[L, H]` -> y `[L, C, H]`. Nothing changes if there is an error.
-    pub fn run<T: Real>(&self, state: &mut State, u: &[T], y: &mut [T]) -> Result<()> {
+    pub fn run<T: Real>(&self, state: &mut S4State, u: &[T], y: &mut [T]) -> Result<()> {
         let op = "s4::Recurrence::run";
         let (features, channels) = (self.config.h, self.config.channels);
         if !u.len().is_multiple_of(features) {
@@ -195,7 +195,7 @@ impl Recurrence {
         PARTS + 2 * self.config.channels
     }
 
-    fn check_state(&self, op: &'static str, state: &State) -> Result<()> {
+    fn check_state(&self, op: &'static str, state: &S4State) -> Result<()> {
         let h = self.config.h;
         check_len(op, "state", "that of this model", h * 2 * self.width, state.x.len())
     }
@@ -231,7 +231,7 @@ struct Step<'a, T, X, F> {
     y: &'a mut [T],
 }
 
-impl<T: Real, X, F: Fn(&mut X) -> &mut State> WithSimd for Step<'_, T, X, F> {
+impl<T: Real, X, F: Fn(&mut X) -> &mut S4State> WithSimd for Step<'_, T, X, F> {
     type Output = ();
 
     #[inline(always)]

@@ -220,7 +220,7 @@ pub fn recurrence<T: Real>(config: KernelConfig, params: &Params<T>) -> Result<R
         .channels(config.channels);
     Ok(Recurrence::from_modes(
         sums,
-        &vec![false; pairs],
+        vec![false; config.h * pairs],
         modes().map(|mode| mode.zeta).collect(),
         modes().map(|mode| mode.b * mode.q).collect(),
         |channel, h, n| 2.0 * complex_at(params.c, (channel * config.h + h) * pairs + n),

@@ -1,6 +1,6 @@
 //! What an S4D kernel is made of: discretisation, sizes, and the parameters as plain slices.
 
-use crate::error::{Error, Result, check_finite, check_len};
+use crate::error::{Error, Result, check_finite, check_len, check_memory};
 use crate::real::Real;
 
 /// How the continuous system becomes steps.
@@ -62,17 +62,8 @@ impl KernelConfig {
         if systems == 0 || !h.is_multiple_of(systems) {
             return invalid(format!("the systems must divide H = {h}, but are {systems}"));
         }
-        let size = [channels, h, n.max(len), 64];
-        if size
-            .into_iter()
-            .try_fold(1usize, usize::checked_mul)
-            .is_none_or(|n| n > isize::MAX as usize)
-        {
-            return invalid(format!(
-                "C = {channels}, H = {h}, N = {n}, L = {len} is more than memory can hold"
-            ));
-        }
-        Ok(())
+        let sizes = format_args!("C = {channels}, H = {h}, N = {n}, L = {len}");
+        check_memory(op, [channels, h, n.max(len), 64], sizes)
     }
 }
 

@@ -76,8 +76,14 @@ fn configs() -> Vec<(String, KernelConfig, bool)> {
 #[test]
 fn of_the_kernels() {
     for (what, config, growing) in configs() {
-        // Whole kernels of two channels, and the head of a longer one.
-        for config in [config.channels(2), KernelConfig { norm_len: 60, ..config }] {
+        // Whole kernels of two channels, the head of a longer one, and several Λ.
+        let systems = KernelConfig { h: 4, ..config };
+        for config in [
+            config.channels(2),
+            KernelConfig { norm_len: 60, ..config },
+            systems.systems(2).channels(2),
+            systems.systems(4),
+        ] {
             let mut rng = rng(3);
             let mut owned = layer(&config, growing, &mut rng);
             let g = normal(config.channels * config.h * config.len, &mut rng);

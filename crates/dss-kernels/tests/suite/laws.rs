@@ -63,6 +63,48 @@ fn scan<T: Real>(
     y
 }
 
+/// Channel h has the Λ of system h mod S: as if each were alone. Modes of one index may grow in one system and decay in
+/// another.
+#[test]
+fn several_systems() {
+    let (b, h, n, l) = (2, 4, 5, 60);
+    for variant in VARIANTS {
+        for systems in [1, 2, 4] {
+            let mut rng = rng(11);
+            let config = KernelConfig::new(variant, h, n, l).systems(systems);
+            let owned = layer(&config, true, &mut rng);
+            let k = kernel(config, &owned.params());
+            for channel in 0..h {
+                let system = channel % systems * n..(channel % systems + 1) * n;
+                let params = Params {
+                    lambda_re: &owned.lambda_re[system.clone()],
+                    lambda_im: &owned.lambda_im[system],
+                    delta_log: &owned.delta_log[2 * channel..][..2],
+                    w: &owned.w[2 * channel * n..][..2 * n],
+                };
+                let alone = kernel(KernelConfig::new(variant, 1, n, l), &params);
+                assert_eq!(alone, k[channel * l..][..l], "{variant:?} {systems} {channel}");
+            }
+            let u = normal(b * l * h, &mut rng);
+            let y = convolve(&k, &u, b, l, h);
+            assert!(error(&recur(config, &owned.params(), &u, b), &y) < 1e-11, "{variant:?}");
+            assert!(error(&scan(config, &owned.params(), &u, b, 13), &y) < 1e-11, "{variant:?}");
+            let model = Recurrence::new(config, &owned.params()).unwrap();
+            let mut state = model.state();
+            model.run(&mut state, &u[..20 * h], &mut vec![0.0; 20 * h]).unwrap();
+            let copy = model.state_from(20, &model.values(&state)).unwrap();
+            let mut next = [vec![0.0; h], vec![0.0; h]];
+            for (mut state, next) in [state, copy].into_iter().zip(&mut next) {
+                model.step(&mut state, &u[20 * h..21 * h], next).unwrap();
+            }
+            assert_eq!(next[0], next[1], "{variant:?} {systems}");
+        }
+    }
+    let config = KernelConfig::new(Variant::Exp, 4, 5, 60);
+    assert!(Kernel::<f64>::new(config.systems(3)).is_err());
+    assert!(Kernel::<f64>::new(config.systems(0)).is_err());
+}
+
 /// At the length of the paper's longest tasks: f64 to 1e-11, f32 to 1e-5, relative to the largest output.
 #[test]
 fn three_views_agree_at_16384() {

@@ -12,6 +12,7 @@ mod golden_kernels;
 mod golden_recurrence;
 mod gradients;
 mod laws;
+mod recurrent;
 mod s4;
 mod s4_allocations;
 mod s4_golden;

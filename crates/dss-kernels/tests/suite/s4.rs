@@ -180,7 +180,7 @@ fn f32_is_the_rounded_f64() {
     }
 }
 
-/// A saved state goes on as if nothing had happened; a stream in a batch runs as alone.
+/// A saved state resumes as if nothing had happened; a stream in a batch runs as alone.
 #[test]
 fn states() {
     let config = KernelConfig::new(3, 10, 50).channels(2);

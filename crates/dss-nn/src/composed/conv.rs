@@ -42,6 +42,42 @@ pub fn conv(u: Tensor<3>, k: Tensor<3>, bidirectional: bool) -> Tensor<3> {
     y.narrow(2, 0, l).swap_dims(1, 2)
 }
 
+/// y_t = Σ_j K_j·u_{t−j} with matrices K_j: u `[B, L, C]`, K `[O, C, taps]` -> `[B, L, O]`. One product of matrices for
+/// each frequency.
+pub(crate) fn conv_dense(u: Tensor<3>, k: Tensor<3>) -> Tensor<3> {
+    let ([batch, l, _], [outputs, _, taps]) = (u.dims(), k.dims());
+    let taps = taps.min(l);
+    let (u, k) = (u.swap_dims(1, 2), k.narrow(2, 0, taps)); // [B, C, L], [O, C, taps]
+    // [F, rows, columns] of the spectra of [rows, columns, F].
+    let by_frequency = |x: Complex<3>| x.map(|x| x.permute([2, 0, 1]));
+    let product = |u: Complex<3>, k: Complex<3>| {
+        let (u, k) = (by_frequency(u), by_frequency(k).map(|k| k.swap_dims(1, 2)));
+        let re = u.re.clone().matmul(k.re.clone()) - u.im.clone().matmul(k.im.clone());
+        let im = u.re.matmul(k.im) + u.im.matmul(k.re);
+        Complex::new(re, im).map(|y| y.permute([1, 2, 0])) // [B, O, F]
+    };
+    let y = if u.dtype() == DType::F64 {
+        let dft = Dft::new(l + taps, &u.device(), DType::F64);
+        let spectrum = |x: Tensor<3>| {
+            let [rows, columns, _] = x.dims();
+            let x = dft.forward(zeros_after(x, 2, dft.len()).flatten(0, 1));
+            x.reshape([rows, columns, dft.len()])
+        };
+        let y = product(spectrum(u), spectrum(k));
+        let [m1, m2] = dft.sizes();
+        dft.inverse(y.reshape([batch * outputs, m1, m2])).reshape([batch, outputs, dft.len()])
+    } else {
+        let m = (l + taps).next_power_of_two();
+        let spectrum = |x: Tensor<3>| {
+            let (re, im) = rfft(x, 2, Some(m));
+            Complex::new(re, im)
+        };
+        let y = product(spectrum(u), spectrum(k));
+        irfft(y.re, y.im, 2, Some(m))
+    };
+    y.narrow(2, 0, l).swap_dims(1, 2)
+}
+
 /// K `[C, H, taps]` as one row per channel, `[H, M]`: K\[0\]_j at j, K\[1\]_j at M−1−j.
 fn wrapped(k: Tensor<3>, bidirectional: bool, m: usize) -> Tensor<2> {
     let [_, h, taps] = k.dims();

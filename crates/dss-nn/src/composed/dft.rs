@@ -27,17 +27,17 @@ impl Dft {
     /// A transform of length at least `len`.
     pub fn new(len: usize, device: &Device, dtype: DType) -> Self {
         let m1 = (len as f64).sqrt().ceil() as usize;
-        Self::of([m1, len.div_ceil(m1)], device, dtype)
+        Self::with_factors([m1, len.div_ceil(m1)], device, dtype)
     }
 
     /// A transform of length `len`. O(M²) for a prime, O(M√M) for lengths with a divisor near √M.
     pub fn exact(len: usize, device: &Device, dtype: DType) -> Self {
         let root = len.isqrt();
         let m1 = (1..=root).rev().find(|m| len.is_multiple_of(*m)).unwrap_or(1);
-        Self::of([m1, len / m1], device, dtype)
+        Self::with_factors([m1, len / m1], device, dtype)
     }
 
-    fn of([m1, m2]: [usize; 2], device: &Device, dtype: DType) -> Self {
+    fn with_factors([m1, m2]: [usize; 2], device: &Device, dtype: DType) -> Self {
         let table = |rows: usize, columns: usize, period: usize| {
             let part = |f: fn(f64) -> f64| {
                 let at = |i: usize| (i / columns) * (i % columns) % period;
@@ -58,6 +58,11 @@ impl Dft {
     /// M.
     pub fn len(&self) -> usize {
         self.sizes[0] * self.sizes[1]
+    }
+
+    /// m₁ and m₂.
+    pub fn sizes(&self) -> [usize; 2] {
+        self.sizes
     }
 
     /// Real rows x: `[R, M]` -> `[R, m₁, m₂]`.

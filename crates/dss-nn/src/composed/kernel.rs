@@ -29,7 +29,8 @@ use dss_format::mixer::Variant;
 pub fn kernel(params: &KernelParams, spec: &KernelSpec) -> Tensor<3> {
     let dtype = params.w.dtype();
     let modes = modes(params, spec.variant, spec.norm_len);
-    let forwards = modes.decaying.clone().reshape([1, 1, modes.decaying.dims()[1]]);
+    let [rows, n] = modes.decaying.dims();
+    let forwards = modes.decaying.clone().reshape([1, rows, n]);
     let c = modes.c.clone().scale(forwards.clone());
     let k = exponential_sums(&modes.zeta, c, spec.taps, dtype);
     // More taps than the normaliser has are possible only while no mode runs backwards.
@@ -50,18 +51,18 @@ pub(crate) struct Modes {
     pub zeta: Complex<2>,
     /// c = W·q: `[C, H, N]`.
     pub c: Complex<3>,
-    /// `[1, N]`: 1 where Re λ ≤ 0, 0 where the mode runs backwards.
+    /// `[1, N]` or `[H, N]`: 1 where Re λ ≤ 0, 0 where the mode runs backwards.
     pub decaying: Tensor<2>,
 }
 
 /// The modes of the table above, in f64 where the device has it.
 pub(crate) fn modes(params: &KernelParams, variant: Variant, norm_len: usize) -> Modes {
     let work = work_dtype(&params.w);
-    let n = params.lambda.dims()[0];
-    let [channels, h, ..] = params.w.dims();
+    let [channels, h, n, _] = params.w.dims();
 
     let lambda = params.lambda.clone().cast(work).swap_dims(0, 1);
-    let (re, im) = (lambda.clone().narrow(0, 0, 1), lambda.narrow(0, 1, 1)); // [1, N] each
+    let (re, im) = (lambda.clone().narrow(0, 0, 1), lambda.narrow(0, 1, 1));
+    let (re, im) = (per_channel(re, h, n), per_channel(im, h, n));
     let re = match variant {
         Variant::Softmax => re,
         _ => -re.clamp(-DELTA_LOG_LIMIT, DELTA_LOG_LIMIT).exp(),
@@ -70,9 +71,9 @@ pub(crate) fn modes(params: &KernelParams, variant: Variant, norm_len: usize) ->
     let sign = decaying.clone() * 2.0 - 1.0;
 
     let delta = params.delta_log.clone().cast(work).clamp(-DELTA_LOG_LIMIT, DELTA_LOG_LIMIT).exp();
-    let per_channel = delta.dims()[1];
+    let deltas = delta.dims()[1];
     let delta_re = delta.clone().narrow(1, 0, 1); // [H, 1]
-    let delta_im = delta.narrow(1, per_channel - 1, 1);
+    let delta_im = delta.narrow(1, deltas - 1, 1);
     let zeta = Complex::new(re.clone() * delta_re * sign.clone(), im.clone() * delta_im * sign);
     let lambda = Complex::new(re, im).map(|x| x.expand([h, n]));
 
@@ -82,6 +83,13 @@ pub(crate) fn modes(params: &KernelParams, variant: Variant, norm_len: usize) ->
         None => w,
     };
     Modes { zeta, c, decaying }
+}
+
+/// `[1, S·N]` of S systems as `[H, N]`, where channel h has the row of system h mod S; `[1, N]` of one system.
+pub(super) fn per_channel(x: Tensor<2>, h: usize, n: usize) -> Tensor<2> {
+    let systems = x.dims()[1] / n;
+    let x = x.reshape([systems, n]);
+    if systems == 1 { x } else { x.repeat_dim(0, h / systems) }
 }
 
 /// q: `[H, N]`, the factor between W and c; `None` where it is 1.

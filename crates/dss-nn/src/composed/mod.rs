@@ -18,6 +18,7 @@ mod s4d;
 pub use block::block;
 pub(crate) use block::{gelu, mix, project};
 pub use conv::conv;
+pub(crate) use conv::conv_dense;
 pub use embed::embed;
 pub use encode::encode;
 pub use kernel::kernel;

@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 use dss_kernels::kernel::DELTA_LOG_LIMIT;
 
 use super::complex::Complex;
-use super::kernel::{Modes, exponential_sums};
+use super::kernel::{Modes, exponential_sums, per_channel};
 use super::work_dtype;
 use crate::ops::{S4dParams, S4dSpec};
 use dss_format::mixer::Discretisation;
@@ -33,7 +33,7 @@ pub(crate) fn s4d_modes(params: &S4dParams, discretisation: Discretisation) -> M
     let exp = |x: &Tensor<1>| x.clone().cast(work).clamp(-DELTA_LOG_LIMIT, DELTA_LOG_LIMIT).exp();
     let delta = exp(&params.delta_log).reshape([h, 1]);
     let lambda = Complex::new(-exp(&params.lambda_re), params.lambda_im.clone().cast(work));
-    let lambda = lambda.reshape([1, pairs]);
+    let lambda = lambda.map(|x| per_channel(x.unsqueeze(), h, pairs)); // [1 or H, N/2]
     let z = lambda.clone().scale(delta.clone()); // [H, N/2]
     let (zeta, q) = match discretisation {
         Discretisation::Zoh => (z.clone(), z.expm1().mul(lambda.reciprocal())),

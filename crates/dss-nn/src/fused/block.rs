@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::norm::{HostNorm, Seen};
 use super::op::{Kept, Operation, call};
-use super::plans::Planned;
 use super::slices::{Float, constants, pooled_tensor, rounded, slice, tensor};
 use crate::ops::{BatchStats, BlockParams, BlockSpec};
+use dss_kernels::plans::Planned;
 
 /// One block: `[B, L, H]` -> `[B, L, H]`, and what a BatchNorm in training saw.
 ///

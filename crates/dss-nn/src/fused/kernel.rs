@@ -6,9 +6,9 @@ use burn_flex::FlexTensor;
 use dss_kernels::kernel::{KernelConfig, ParamGrads, Params};
 
 use super::op::{Kept, Operation, call};
-use super::plans::Planned;
 use super::slices::{Float, slice, tensor};
 use crate::ops::{KernelParams, KernelSpec};
+use dss_kernels::plans::Planned;
 
 /// K: `[C, H, taps]` of the kernel parameters.
 ///
@@ -28,21 +28,22 @@ fn split<T: Copy>(pairs: &[T]) -> (Vec<T>, Vec<T>) {
 
 impl KernelOp {
     /// [C, H, N] and the plan's configuration.
-    fn config(&self, w: &FlexTensor) -> ([usize; 3], KernelConfig) {
-        let shape = w.shape();
+    fn config(&self, inputs: &[FlexTensor]) -> ([usize; 3], KernelConfig) {
+        let shape = inputs[2].shape();
         let [c, h, n] = [shape[0], shape[1], shape[2]];
         let KernelSpec { variant, delta, taps, norm_len } = self.0;
         let config = KernelConfig::new(variant.into(), h, n, taps)
             .delta(delta.into())
             .channels(c)
-            .norm_len(norm_len);
+            .norm_len(norm_len)
+            .systems(inputs[0].shape()[0] / n);
         ([c, h, n], config)
     }
 }
 
 impl Operation for KernelOp {
     fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
-        let ([c, h, _], config) = self.config(&inputs[2]);
+        let ([c, h, _], config) = self.config(inputs);
         let (lambda_re, lambda_im) = split(slice::<T>(&inputs[0]));
         let params = Params {
             lambda_re: &lambda_re,
@@ -66,7 +67,7 @@ impl Operation for KernelOp {
         _kept: Kept,
         dk: FlexTensor,
     ) -> Vec<FlexTensor> {
-        let ([c, h, n], config) = self.config(&inputs[2]);
+        let ([c, h, n], config) = self.config(inputs);
         let (lambda_re, lambda_im) = split(slice::<T>(&inputs[0]));
         let delta_log = slice(&inputs[1]);
         let params = Params {
@@ -75,7 +76,8 @@ impl Operation for KernelOp {
             delta_log,
             w: slice(&inputs[2]),
         };
-        let (mut d_re, mut d_im) = (vec![T::ZERO; n], vec![T::ZERO; n]);
+        let modes = lambda_re.len();
+        let (mut d_re, mut d_im) = (vec![T::ZERO; modes], vec![T::ZERO; modes]);
         let (mut d_delta, mut d_w) = (vec![T::ZERO; delta_log.len()], vec![T::ZERO; c * h * n * 2]);
         let grads = ParamGrads {
             lambda_re: &mut d_re,
@@ -93,7 +95,7 @@ impl Operation for KernelOp {
         }
         let d_lambda: Vec<T> = d_re.into_iter().zip(d_im).flat_map(|(re, im)| [re, im]).collect();
         vec![
-            tensor(d_lambda, [n, 2]),
+            tensor(d_lambda, [modes, 2]),
             tensor(d_delta, inputs[1].shape()),
             tensor(d_w, [c, h, n, 2]),
         ]

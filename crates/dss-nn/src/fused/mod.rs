@@ -7,7 +7,6 @@ mod encode;
 mod kernel;
 mod norm;
 mod op;
-mod plans;
 mod pool;
 mod s4;
 mod s4d;

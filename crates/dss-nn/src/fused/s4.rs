@@ -8,9 +8,9 @@ use burn_flex::FlexTensor;
 use dss_kernels::s4::{Kernel, KernelConfig, ParamGrads, Params};
 
 use super::op::{Kept, Operation, call};
-use super::plans::Planned;
 use super::slices::{Float, slice, tensor};
 use crate::ops::{S4Params, S4Spec};
+use dss_kernels::plans::Planned;
 
 /// K: `[C, H, taps]` of S4.
 ///

@@ -8,9 +8,9 @@ use burn_flex::FlexTensor;
 use dss_kernels::s4d::{Kernel, KernelConfig, ParamGrads, Params};
 
 use super::op::{Kept, Operation, call};
-use super::plans::Planned;
 use super::slices::{Float, slice, tensor};
 use crate::ops::{S4dParams, S4dSpec};
+use dss_kernels::plans::Planned;
 
 /// K: `[C, H, taps]` of S4D.
 ///
@@ -29,7 +29,7 @@ impl S4dOp {
         let shape = inputs[2].shape();
         KernelConfig::new(self.0.discretisation.into(), shape[1], 2 * shape[2], self.0.taps)
             .channels(shape[0])
-            .systems(1)
+            .systems(inputs[0].shape()[0] / shape[2])
     }
 }
 

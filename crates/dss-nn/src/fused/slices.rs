@@ -8,7 +8,9 @@ use dss_kernels::block::Buffer;
 use std::mem::MaybeUninit;
 
 /// f32 or f64, as Burn and as `dss-kernels` know them.
-pub(crate) trait Float: Real + Element + bytemuck::Pod + super::plans::Planned {
+pub(crate) trait Float:
+    Real + Element + bytemuck::Pod + dss_kernels::plans::Planned
+{
     /// Burn's name of it.
     const DTYPE: DType;
 }

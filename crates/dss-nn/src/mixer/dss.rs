@@ -21,7 +21,7 @@ use crate::ops::{KernelParams, KernelSpec};
 /// A DSS layer.
 #[derive(Module, Debug)]
 pub struct DssLayer {
-    /// Λ: `[N, 2]`, (re, im). Exp variants: Re λ = −exp(first column). Skew-HiPPO or random.
+    /// Λ: `[S·N, 2]`, (re, im). Exp variants: Re λ = −exp(first column). Skew-HiPPO or random.
     pub lambda: Param<Tensor<2>>,
     /// Δ_log: `[H, 2]`, or `[H, 1]` if tied; ~ U(log Δmin, log Δmax).
     pub delta_log: Param<Tensor<2>>,
@@ -39,22 +39,24 @@ pub struct DssLayer {
 
 impl DssLayer {
     pub(super) fn init(config: &DssConfig, context: MixerContext, init: &Init) -> Result<Self> {
-        let DssConfig { n, variant, delta_min: low, delta_max: high, .. } = *config;
+        let DssConfig { n, variant, ssms, delta_min: low, delta_max: high, .. } = *config;
         let (h, channels, per) = (context.h, context.kernels(), config.delta.per_channel());
         let lambda = match (config.lambda_init, variant) {
-            (LambdaInit::SkewHippo, _) => init::skew_hippo(n)?,
+            (LambdaInit::SkewHippo, _) => init::skew_hippo(n)?.repeat(ssms),
             (LambdaInit::Random, Variant::Softmax) => {
-                init::random_lambda(n, &mut init.stream("lambda"))
+                init::random_lambda(ssms * n, &mut init.stream("lambda"))
             }
-            (LambdaInit::Random, _) => init::random_lambda_left(n, &mut init.stream("lambda")),
+            (LambdaInit::Random, _) => {
+                init::random_lambda_left(ssms * n, &mut init.stream("lambda"))
+            }
         };
         let stored = |re: f64| if variant == Variant::Softmax { re } else { (-re).ln() };
         let lambda = lambda.iter().flat_map(|z| [stored(z.re), z.im]).collect();
         let delta_log = init::delta_log(h * per, low, high, &mut init.stream("delta_log"))?;
         let w = init::w(channels, h, n, &mut init.stream("w"));
-        let (d, out) = d_and_out(&config.shared(), h, init);
+        let (d, out) = d_and_out(config.glu, h, init);
         Ok(Self {
-            lambda: parameter(lambda, [n, 2], init.device),
+            lambda: parameter(lambda, [ssms * n, 2], init.device),
             delta_log: parameter(delta_log, [h, per], init.device),
             w: parameter(w, [channels, h, n, 2], init.device),
             d,
@@ -132,6 +134,7 @@ impl StateSpace for DssLayer {
             delta_log_re: delta(0),
             delta_log_im: delta(per - 1),
             tied: per == 1,
+            systems: self.config.ssms,
             step: ModeStep::Exponential,
             initial: pairs(&initial),
             initial_name,

@@ -5,10 +5,21 @@
 //! settings and tensors are declared in `dss_format::mixer`.
 
 mod attention;
+mod ckconv;
 mod dss;
+mod exp_rnn;
+mod gru;
+mod lipschitz_rnn;
+mod lru;
+mod lstm;
+mod mega_ema;
 mod modes;
+mod nrde;
+mod ode_rnn;
+mod recurrent;
 mod s4;
 mod s4d;
+mod s5;
 mod state;
 mod state_space;
 
@@ -29,10 +40,20 @@ use crate::prepared::Prepared;
 use crate::random::stream;
 
 pub use attention::AttentionLayer;
+pub use ckconv::{CkconvLayer, WeightNormed};
 pub use dss::DssLayer;
+pub use exp_rnn::ExpRnnLayer;
+pub use gru::GruLayer;
+pub use lipschitz_rnn::LipschitzRnnLayer;
+pub use lru::LruLayer;
+pub use lstm::LstmLayer;
+pub use mega_ema::MegaEmaLayer;
 pub use modes::{Eigenvalue, ModeStep, Modes};
+pub use nrde::{NrdeLayer, log_signatures};
+pub use ode_rnn::OdeRnnLayer;
 pub use s4::S4Layer;
 pub use s4d::S4dLayer;
+pub use s5::S5Layer;
 pub use state::MixerState;
 
 macro_rules! mixers {
@@ -71,6 +92,26 @@ mixers! {
     S4d(S4dLayer),
     /// Softmax attention.
     Attention(AttentionLayer),
+    /// The gated recurrent unit.
+    Gru(GruLayer),
+    /// Long short-term memory.
+    Lstm(LstmLayer),
+    /// The linear recurrent unit.
+    Lru(LruLayer),
+    /// One diagonal state space for all channels.
+    S5(S5Layer),
+    /// Mega's damped exponential moving average.
+    MegaEma(MegaEmaLayer),
+    /// A recurrent net with an orthogonal matrix.
+    ExpRnn(ExpRnnLayer),
+    /// A recurrent net from a stable differential equation.
+    LipschitzRnn(LipschitzRnnLayer),
+    /// A GRU with a differential equation between its positions.
+    OdeRnn(OdeRnnLayer),
+    /// A differential equation driven by log-signatures.
+    Nrde(NrdeLayer),
+    /// A convolution whose kernels are a network.
+    Ckconv(CkconvLayer),
 }
 
 /// A map of sequences `[B, L, H]` -> `[B, L, H]`.

@@ -15,7 +15,7 @@ pub type Eigenvalue = [f64; 2];
 /// Λ and Δ of one layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modes {
-    /// Λ: `[N]`; of S4 and S4D one of each conjugate pair.
+    /// Λ: `[S·N]`, system by system; of S4 and S4D one of each conjugate pair.
     pub lambda: Vec<Eigenvalue>,
     /// Δ_log of each channel for the real part of Λ: `[H]`.
     pub delta_log_re: Vec<f64>,
@@ -23,6 +23,8 @@ pub struct Modes {
     pub delta_log_im: Vec<f64>,
     /// Whether the two are the same parameter.
     pub tied: bool,
+    /// S: channel h has the Λ of system h mod S.
+    pub systems: usize,
     /// What a step does to a mode.
     pub step: ModeStep,
     /// Λ at initialisation, unless it was drawn at random.
@@ -48,16 +50,22 @@ impl Modes {
         self.lambda.iter().filter(|z| z[0] > 0.0).count()
     }
 
-    /// Half-lives in steps of all modes with Re λ ≤ 0 in all channels, `[modes·H]`; infinite for Re λ = 0. None of S4.
+    /// Half-lives in steps of all modes with Re λ ≤ 0 in all their channels, `[modes·H/S]`; infinite for Re λ = 0. None of S4.
     pub fn half_lives(&self) -> Vec<f64> {
         if self.step == ModeStep::LowRank {
             return Vec::new();
         }
-        let fading = self.lambda.iter().filter(|z| z[0] <= 0.0);
-        let deltas = || self.delta_log_re.iter().zip(&self.delta_log_im);
-        fading
-            .flat_map(|z| deltas().map(|d| LN_2 / self.decay(*z, [d.0.exp(), d.1.exp()])))
-            .collect()
+        let per_system = self.lambda.len() / self.systems;
+        let fading = self.lambda.iter().enumerate().filter(|(_, z)| z[0] <= 0.0);
+        let deltas = |system: usize| {
+            let all = self.delta_log_re.iter().zip(&self.delta_log_im);
+            all.skip(system).step_by(self.systems)
+        };
+        let half_lives = fading.flat_map(|(i, z)| {
+            let deltas = deltas(i / per_system);
+            deltas.map(|d| LN_2 / self.decay(*z, [d.0.exp(), d.1.exp()]))
+        });
+        half_lives.collect()
     }
 
     /// −ln of what is left after one step of a mode with Re λ ≤ 0.
@@ -95,7 +103,8 @@ mod tests {
 
     fn modes(lambda: Vec<Eigenvalue>, re: Vec<f64>, im: Vec<f64>, step: ModeStep) -> Modes {
         let (tied, initial, initial_name) = (re == im, Vec::new(), "");
-        Modes { lambda, delta_log_re: re, delta_log_im: im, tied, step, initial, initial_name }
+        let (delta_log_re, delta_log_im, systems) = (re, im, 1);
+        Modes { lambda, delta_log_re, delta_log_im, tied, systems, step, initial, initial_name }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use dss_format::mixer::{MixerSettings, S4Config};
 use dss_kernels::{C64, init, s4};
 
 use super::modes::{left_lambda, numbers, pairs};
-use super::state::{Recurrent, S4State};
+use super::state::{Recurrent, S4Streams};
 use super::state_space::{StateSpace, d_and_out};
 use super::{Init, Mixer, ModeStep, Modes, changed};
 use crate::dispatch;
@@ -52,7 +52,7 @@ impl S4Layer {
         let delta_log = init::delta_log(h, low, high, &mut init.stream("delta_log"))?;
         let re = lambda.iter().map(|z| (-z.re).ln()).collect();
         let im = lambda.iter().map(|z| z.im).collect();
-        let (d, out) = d_and_out(&config.shared(), h, init);
+        let (d, out) = d_and_out(config.glu, h, init);
         let mut layer = Self {
             lambda_re: parameter(re, [pairs], init.device),
             lambda_im: parameter(im, [pairs], init.device),
@@ -161,6 +161,7 @@ impl StateSpace for S4Layer {
             delta_log_re: delta_log.clone(),
             delta_log_im: delta_log,
             tied: true,
+            systems: 1,
             step: ModeStep::LowRank,
             initial: pairs(&init::skew_hippo(self.config.n / 2).unwrap_or_default()),
             initial_name: "initial (HiPPO-LegS)",
@@ -184,7 +185,7 @@ impl StateSpace for S4Layer {
 
     fn recurrence(&self, batch: usize) -> Result<Box<dyn Recurrent>> {
         let model = s4::Recurrence::new(self.sizes(), &self.host().params())?;
-        Ok(Box::new(S4State::new(model, batch)))
+        Ok(Box::new(S4Streams::new(model, batch)))
     }
 }
 

@@ -17,12 +17,12 @@ use crate::error::Result;
 use crate::linear::{Linear, parameter};
 use crate::ops::{S4dParams, S4dSpec};
 
-/// An S4D layer, one of each conjugate pair of states stored. Λ is shared by the channels.
+/// An S4D layer, one of each conjugate pair of states stored.
 #[derive(Module, Debug)]
 pub struct S4dLayer {
-    /// Λ_re: `[N/2]`, Re λ = −exp(Λ_re) = −½ at first.
+    /// Λ_re: `[S·N/2]`, Re λ = −exp(Λ_re) = −½ at first.
     pub lambda_re: Param<Tensor<1>>,
-    /// Λ_im: `[N/2]`, as `lambda_init` says.
+    /// Λ_im: `[S·N/2]`, as `lambda_init` says.
     pub lambda_im: Param<Tensor<1>>,
     /// C: `[C, H, N/2, 2]`, complex standard normal.
     pub c: Param<Tensor<4>>,
@@ -40,17 +40,17 @@ pub struct S4dLayer {
 
 impl S4dLayer {
     pub(super) fn init(config: &S4dConfig, context: MixerContext, init: &Init) -> Result<Self> {
-        let S4dConfig { n, delta_min: low, delta_max: high, .. } = *config;
+        let S4dConfig { n, ssms, delta_min: low, delta_max: high, .. } = *config;
         let (channels, h, pairs) = (context.kernels(), context.h, n / 2);
-        let lambda = init::s4d_lambda(config.lambda_init.into(), n)?;
+        let lambda = init::s4d_lambda(config.lambda_init.into(), n)?.repeat(ssms);
         let c = init::s4_c(channels, h, pairs, &mut init.stream("c"));
         let delta_log = init::delta_log(h, low, high, &mut init.stream("delta_log"))?;
         let re = lambda.iter().map(|z| (-z.re).ln()).collect();
         let im = lambda.iter().map(|z| z.im).collect();
-        let (d, out) = d_and_out(&config.shared(), h, init);
+        let (d, out) = d_and_out(config.glu, h, init);
         Ok(Self {
-            lambda_re: parameter(re, [pairs], init.device),
-            lambda_im: parameter(im, [pairs], init.device),
+            lambda_re: parameter(re, [ssms * pairs], init.device),
+            lambda_im: parameter(im, [ssms * pairs], init.device),
             c: parameter(c, [channels, h, pairs, 2], init.device),
             delta_log: parameter(delta_log, [h], init.device),
             d,
@@ -101,6 +101,7 @@ impl StateSpace for S4dLayer {
             delta_log_re: delta_log.clone(),
             delta_log_im: delta_log,
             tied: true,
+            systems: self.config.ssms,
             step: match discretisation {
                 Discretisation::Zoh => ModeStep::Exponential,
                 Discretisation::Bilinear => ModeStep::Bilinear,

@@ -77,13 +77,9 @@ pub(crate) trait StateSpace: Debug {
 }
 
 /// The initial D `[H]` ~ N(0, 1) and output projection `[H, H]` or `[2H, H]`.
-pub(super) fn d_and_out(
-    settings: &SsmSettings,
-    h: usize,
-    init: &Init,
-) -> (Param<Tensor<1>>, Linear) {
+pub(super) fn d_and_out(glu: bool, h: usize, init: &Init) -> (Param<Tensor<1>>, Linear) {
     let d = normal(h, &mut init.stream("d"));
-    let outputs = if settings.glu { 2 * h } else { h };
+    let outputs = if glu { 2 * h } else { h };
     (parameter(d, [h], init.device), init.linear("out", h, outputs))
 }
 

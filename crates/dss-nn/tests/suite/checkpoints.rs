@@ -267,7 +267,7 @@ fn damaged_settings_of_s4_are_named() {
     let file = SafeTensors::deserialize(&whole).unwrap();
     for (from, to, reason) in [
         (r#""s4""#, r#""s4d""#, "configuration"),
-        (r#""s4""#, r#""s5""#, "s5"),
+        (r#""s4""#, r#""s9""#, "s9"),
         (r#""s4""#, r#""dss""#, "mixer.delta_log"),
         (r#""n":6"#, r#""n":7"#, "even"),
         (r#""n":6"#, r#""n":8"#, "mixer.b"),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::configs::{dss, s4, s4d, small};
+use crate::common::configs::{dss, recurrent_mixers, s4, s4d, small};
 use crate::common::device;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 use dss_nn::config::{
-    AttentionConfig, Delta, DssConfig, InputKind, Io, MixerConfig, ModelConfig, NormKind,
-    OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
+    AttentionConfig, CkconvConfig, Delta, DssConfig, InputKind, Io, MixerConfig, ModelConfig,
+    NormKind, OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
 };
 use dss_nn::{Model, Norm, ParamGroup};
 
@@ -58,8 +58,10 @@ fn check(config: &ModelConfig, io: &Io) {
         let of_mixer = tensor.name.contains(".mixer.");
         let group = match tensor.name.rsplit('.').next().unwrap() {
             "lambda" | "lambda_re" | "lambda_im" | "p" | "b" if of_mixer => ParamGroup::Lambda,
+            "nu_log" | "theta_log" | "gamma_log" | "a" | "m_a" | "m_w" => ParamGroup::Lambda,
+            "alpha" | "delta" => ParamGroup::Lambda,
             "delta_log" => ParamGroup::Delta,
-            "w" | "c" if of_mixer => ParamGroup::W,
+            "w" | "c" | "beta" | "eta" if of_mixer => ParamGroup::W,
             _ => ParamGroup::Other,
         };
         assert_eq!(tensor.group, group, "{}", tensor.name);
@@ -76,7 +78,11 @@ fn mixers() -> Vec<MixerConfig> {
     for (bias, width) in [(false, 0), (true, 0), (true, 6)] {
         all.push(AttentionConfig { heads: 2, width, bias }.into());
     }
+    all.extend(recurrent_mixers());
+    all.push(CkconvConfig { width: 4, ..CkconvConfig::default() }.into());
     for glu in [false, true] {
+        all.push(S4dConfig { glu, ssms: 2, ..s4d(4) }.into());
+        all.push(DssConfig { glu, ssms: 2, ..dss(3) }.into());
         all.push(S4Config { glu, ..s4(4) }.into());
         all.push(S4dConfig { glu, ..s4d(4) }.into());
         for variant in [Variant::Softmax, Variant::Exp, Variant::ExpNoScale] {
@@ -91,8 +97,11 @@ fn mixers() -> Vec<MixerConfig> {
 #[test]
 fn parameters_of_all_mixers() {
     for mixer in mixers() {
-        for bidirectional in [false, true] {
-            check(&ModelConfig { bidirectional, ..small(2, mixer.clone()) }, &IO);
+        check(&small(2, mixer.clone()), &IO);
+        // Some read forwards only.
+        let both_ways = ModelConfig { bidirectional: true, ..small(2, mixer) };
+        if both_ways.validate_for(&IO).is_ok() {
+            check(&both_ways, &IO);
         }
     }
 }

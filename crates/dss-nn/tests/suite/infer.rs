@@ -3,14 +3,16 @@
 
 use std::io::Write;
 
+use crate::common::configs::recurrent_mixers;
 use crate::common::random::Random;
 use crate::common::values;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::checkpoint;
 use dss_nn::config::{
-    Delta, Discretisation, DssConfig, Gelu, InputKind, Io, LambdaInit, MixerConfig, ModelConfig,
-    NormKind, OutputKind, Pool, Positions, S4Config, S4dConfig, Variant,
+    Delta, Discretisation, DssConfig, Gelu, InputKind, Io, LambdaInit, LipschitzRnnConfig,
+    MixerConfig, ModelConfig, NormKind, OdeRnnConfig, OutputKind, Pool, Positions, S4Config,
+    S4dConfig, S5Config, Variant,
 };
 use dss_nn::{Input, Mode, Model};
 
@@ -289,6 +291,23 @@ fn what_blocks_and_ends_can_have() {
     }
 }
 
+/// Recurrent nets, moving averages and several Λ, one position at a time and whole.
+#[test]
+fn recurrent_nets() {
+    let outputs = [OutputKind::Sequence { outputs: 5 }, OutputKind::Position { outputs: 4 }];
+    let systems = [
+        DssConfig { n: 4, ssms: 2, lambda_init: LambdaInit::Random, ..DssConfig::default() }.into(),
+        S4dConfig { n: 4, ssms: 6, ..S4dConfig::default() }.into(),
+    ];
+    for (seed, mixer) in (300_u64..).zip(recurrent_mixers().into_iter().chain(systems)) {
+        let output = outputs[seed as usize % 2];
+        let prenorm = seed.is_multiple_of(3);
+        let small = ModelConfig { layers: 2, h: 6, prenorm, ..ModelConfig::default() };
+        let input = InputKind::Values { channels: CHANNELS };
+        check(&ModelConfig { mixer, ..small }, &Io { input, output, len: L }, seed);
+    }
+}
+
 /// A model read at another rate is the Burn model at that rate.
 #[test]
 fn another_rate() {
@@ -298,7 +317,10 @@ fn another_rate() {
     let dss = dss.map(|variant| DssConfig { n: 4, variant, ..DssConfig::default() }.into());
     let s4 = S4Config { n: 4, ..S4Config::default() }.into();
     let s4d = S4dConfig { n: 4, ..S4dConfig::default() }.into();
-    for mixer in dss.into_iter().chain([s4, s4d]) {
+    let s5 = S5Config { n: 4, ..S5Config::default() }.into();
+    let lipschitz = LipschitzRnnConfig::default().into();
+    let ode = OdeRnnConfig { width: 4, field_layers: 1, ..OdeRnnConfig::default() }.into();
+    for mixer in dss.into_iter().chain([s4, s4d, s5, lipschitz, ode]) {
         let config = ModelConfig { layers: 2, h: 6, mixer, ..ModelConfig::default() };
         let (burn, bytes) = model(&config, &io, 5);
         let burn = burn.at_rate(2.0).unwrap().cast(FloatDType::F64);

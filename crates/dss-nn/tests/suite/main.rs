@@ -4,6 +4,7 @@
 mod attention;
 mod carry;
 mod checkpoints;
+mod ckconv;
 mod common;
 mod declared;
 mod fused_equals_composed;
@@ -15,5 +16,6 @@ mod models;
 mod padding;
 mod parts;
 mod readme;
+mod recurrent;
 mod s4_layers;
 mod steps;

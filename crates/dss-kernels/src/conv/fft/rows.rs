@@ -52,7 +52,7 @@ impl<T: Real, const ADD: bool> WithSimd for Last<'_, T, ADD> {
     }
 }
 
-/// Real rows outside the scratch: row t < l stands at `start + t·stride` and is `lines` cache lines wide.
+/// Real rows outside the scratch: row t < l begins at `start + t·stride` and is `lines` cache lines wide.
 ///
 /// Line g belongs to the transform at elements g·M.. of the scratch. Neighbouring lines are taken together because
 /// memory is fetched in pairs of lines.

@@ -17,8 +17,8 @@ pub fn normal(n: usize, rng: &mut impl Rng) -> Vec<f64> {
 
 /// A layer as it might be in the middle of training; softmax ones have some Re λ > 0 if `growing`.
 pub fn layer(config: &KernelConfig, growing: bool, rng: &mut impl Rng) -> Owned<f64> {
-    let KernelConfig { variant, delta, channels, h, n, .. } = *config;
-    let hippo = init::skew_hippo(n).unwrap();
+    let KernelConfig { variant, delta, channels, h, n, systems, .. } = *config;
+    let hippo = init::skew_hippo(n).unwrap().repeat(systems);
     let mut re: Vec<f64> = hippo.iter().map(|l| l.re * rng.random_range(0.5..1.5)).collect();
     if variant == Variant::Softmax {
         if growing {

@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use crate::error::{Error, Result};
 
 pub(crate) use modes::ModesState;
-pub(crate) use s4::S4State;
+pub(crate) use s4::S4Streams;
 
 /// All that B streams through a mixer remember.
 #[derive(Debug, Clone)]

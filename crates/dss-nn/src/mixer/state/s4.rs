@@ -4,31 +4,31 @@ use std::fmt;
 use std::sync::Arc;
 
 use burn::tensor::{Tensor, TensorData};
-use dss_kernels::s4::{Recurrence, State};
+use dss_kernels::s4::{Recurrence, S4State};
 
 use super::Recurrent;
 use crate::error::Result;
 
 /// B streams through an S4 layer.
 #[derive(Clone)]
-pub(crate) struct S4State {
+pub(crate) struct S4Streams {
     model: Arc<Recurrence>,
-    streams: Vec<State>,
+    streams: Vec<S4State>,
 }
 
-impl S4State {
+impl S4Streams {
     pub fn new(model: Recurrence, batch: usize) -> Self {
         Self { streams: vec![model.state(); batch], model: Arc::new(model) }
     }
 }
 
-impl fmt::Debug for S4State {
+impl fmt::Debug for S4Streams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("S4State").field("streams", &self.streams).finish_non_exhaustive()
+        f.debug_struct("S4Streams").field("streams", &self.streams).finish_non_exhaustive()
     }
 }
 
-impl Recurrent for S4State {
+impl Recurrent for S4Streams {
     fn step(&mut self, _k: usize, u: Tensor<2>) -> Result<Tensor<2>> {
         let u = u.inner();
         let (shape, device, dtype) = (u.dims(), u.device(), u.dtype());

@@ -1,6 +1,10 @@
 //! Settings of small models.
 
-use dss_nn::config::{DssConfig, MixerConfig, ModelConfig, S4Config, S4dConfig};
+use dss_nn::config::{
+    DssConfig, ExpRnnConfig, GruConfig, LipschitzRnnConfig, LruConfig, LstmConfig, MegaEmaConfig,
+    MixerConfig, ModelConfig, NrdeConfig, OdeRnnConfig, RotationInit, S4Config, S4dConfig,
+    S5Config, SolverKind,
+};
 
 pub fn dss(n: usize) -> DssConfig {
     DssConfig { n, ..DssConfig::default() }
@@ -20,6 +24,30 @@ pub fn mixers(n: usize, kernel_len: usize) -> [MixerConfig; 3] {
         DssConfig { kernel_len, ..dss(n) }.into(),
         S4Config { kernel_len, ..s4(n) }.into(),
         S4dConfig { kernel_len, ..s4d(n) }.into(),
+    ]
+}
+
+/// Small recurrent nets of each kind, and moving averages.
+pub fn recurrent_mixers() -> Vec<MixerConfig> {
+    let ode = OdeRnnConfig { width: 5, field_layers: 2, ..OdeRnnConfig::default() };
+    let lipschitz = LipschitzRnnConfig { step: 0.2, ..LipschitzRnnConfig::default() };
+    let nrde = NrdeConfig { path: 2, window: 3, width: 5, ..NrdeConfig::default() };
+    vec![
+        GruConfig {}.into(),
+        LstmConfig {}.into(),
+        LruConfig { n: 6, ..LruConfig::default() }.into(),
+        LruConfig { n: 6, glu: false, ..LruConfig::default() }.into(),
+        S5Config { n: 8, blocks: 2, ..S5Config::default() }.into(),
+        S5Config { n: 8, glu: false, ..S5Config::default() }.into(),
+        MegaEmaConfig { n: 3, ..MegaEmaConfig::default() }.into(),
+        MegaEmaConfig { n: 3, glu: true, ..MegaEmaConfig::default() }.into(),
+        ExpRnnConfig { init: RotationInit::Henaff }.into(),
+        lipschitz.into(),
+        LipschitzRnnConfig { solver: SolverKind::Midpoint, ..lipschitz }.into(),
+        ode.into(),
+        OdeRnnConfig { solver: SolverKind::Euler, substeps: 3, ..ode }.into(),
+        nrde.into(),
+        NrdeConfig { depth: 1, window: 1, field_layers: 2, ..nrde }.into(),
     ]
 }
 

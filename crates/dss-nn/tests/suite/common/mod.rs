@@ -41,7 +41,8 @@ pub struct Golden {
 impl Golden {
     /// None where a package does without the file.
     pub fn read(name: &str) -> Option<Self> {
-        let kernel = ["kernel_", "s4_", "attention"].iter().any(|start| name.starts_with(start));
+        let kernel =
+            ["kernel_", "s4_", "attention", "nrde"].iter().any(|start| name.starts_with(start));
         let path = golden_path(if kernel { "dss-kernels" } else { "dss-nn" }, name)?;
         let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();

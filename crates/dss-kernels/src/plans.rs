@@ -1,23 +1,23 @@
-//! Plans that are used again: tables and scratch of the last few sizes.
+//! Plans that are used again: tables and scratch of the last few sizes, for all callers of a process.
 
-use dss_kernels::block::{Block, BlockConfig, Buffers};
-use dss_kernels::kernel::{Kernel, KernelConfig};
-use dss_kernels::{Error, s4, s4d};
+use crate::block::{Block, BlockConfig, Buffers};
+use crate::kernel::{Kernel, KernelConfig};
+use crate::{Error, Real, s4, s4d};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Plans that are kept between calls, the last used at the end.
 const KEPT: usize = 4;
 
 /// Idle plans of one kind.
-pub(crate) struct Cache<K, P>(Mutex<Vec<(K, P)>>);
+pub struct PlanCache<K, P>(Mutex<Vec<(K, P)>>);
 
-impl<K: PartialEq + Copy, P> Cache<K, P> {
+impl<K: PartialEq + Copy, P> PlanCache<K, P> {
     const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
     /// Runs `body` with a plan for `key`; concurrent calls get plans of their own.
-    pub(super) fn with<R>(
+    pub fn with<R>(
         &self,
         key: K,
         make: impl FnOnce() -> Result<P, Error>,
@@ -43,15 +43,15 @@ impl<K: PartialEq + Copy, P> Cache<K, P> {
 }
 
 /// The plans of a precision.
-pub(crate) trait Planned: dss_kernels::Real {
+pub trait Planned: Real {
     /// Of blocks.
-    fn blocks() -> &'static Cache<BlockConfig, Block<Self>>;
+    fn blocks() -> &'static PlanCache<BlockConfig, Block<Self>>;
     /// Of kernels.
-    fn kernels() -> &'static Cache<KernelConfig, Kernel<Self>>;
+    fn kernels() -> &'static PlanCache<KernelConfig, Kernel<Self>>;
     /// Of S4's kernels.
-    fn s4_kernels() -> &'static Cache<s4::KernelConfig, s4::Kernel<Self>>;
+    fn s4_kernels() -> &'static PlanCache<s4::KernelConfig, s4::Kernel<Self>>;
     /// Of S4D's kernels.
-    fn s4d_kernels() -> &'static Cache<s4d::KernelConfig, s4d::Kernel<Self>>;
+    fn s4d_kernels() -> &'static PlanCache<s4d::KernelConfig, s4d::Kernel<Self>>;
     /// What all blocks keep their activations in.
     fn buffers() -> Arc<Buffers<Self>>;
 }
@@ -59,20 +59,20 @@ pub(crate) trait Planned: dss_kernels::Real {
 macro_rules! planned {
     ($t:ty) => {
         impl Planned for $t {
-            fn blocks() -> &'static Cache<BlockConfig, Block<Self>> {
-                static BLOCKS: Cache<BlockConfig, Block<$t>> = Cache::new();
+            fn blocks() -> &'static PlanCache<BlockConfig, Block<Self>> {
+                static BLOCKS: PlanCache<BlockConfig, Block<$t>> = PlanCache::new();
                 &BLOCKS
             }
-            fn kernels() -> &'static Cache<KernelConfig, Kernel<Self>> {
-                static KERNELS: Cache<KernelConfig, Kernel<$t>> = Cache::new();
+            fn kernels() -> &'static PlanCache<KernelConfig, Kernel<Self>> {
+                static KERNELS: PlanCache<KernelConfig, Kernel<$t>> = PlanCache::new();
                 &KERNELS
             }
-            fn s4_kernels() -> &'static Cache<s4::KernelConfig, s4::Kernel<Self>> {
-                static KERNELS: Cache<s4::KernelConfig, s4::Kernel<$t>> = Cache::new();
+            fn s4_kernels() -> &'static PlanCache<s4::KernelConfig, s4::Kernel<Self>> {
+                static KERNELS: PlanCache<s4::KernelConfig, s4::Kernel<$t>> = PlanCache::new();
                 &KERNELS
             }
-            fn s4d_kernels() -> &'static Cache<s4d::KernelConfig, s4d::Kernel<Self>> {
-                static KERNELS: Cache<s4d::KernelConfig, s4d::Kernel<$t>> = Cache::new();
+            fn s4d_kernels() -> &'static PlanCache<s4d::KernelConfig, s4d::Kernel<Self>> {
+                static KERNELS: PlanCache<s4d::KernelConfig, s4d::Kernel<$t>> = PlanCache::new();
                 &KERNELS
             }
             fn buffers() -> Arc<Buffers<Self>> {

@@ -1,0 +1,82 @@
+//! CKConv (Romero et al. 2022): a dense causal convolution whose kernels are a function of the lag, a small network with
+//! sines (SIREN) and weight-normed maps W = g·v/|v|; then relu.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `kernel.{0,1,2}.v` | `[w, 1]`, `[w, w]`, `[H·H, w]` | directions of the rows |
+//! | `kernel.{0,1,2}.g`, `.bias` | `[w]`, `[w]`, `[H·H]` each | their lengths, and offsets |
+//! | `bias` | `[H]` | |
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::recurrent::{no_step, validate_count, validate_forwards, validate_positive};
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::Result;
+use crate::tensors::{ParamGroup, TensorSpec};
+
+/// The settings of CKConv; ω is that published for MFCC.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct CkconvConfig {
+    /// Width of the hidden layers of the kernel network.
+    pub width: usize,
+    /// Frequency ω of its sines.
+    pub omega: f64,
+}
+
+impl Default for CkconvConfig {
+    fn default() -> Self {
+        Self { width: 32, omega: 30.9 }
+    }
+}
+
+impl CkconvConfig {
+    /// Inputs and outputs of the maps of the kernel network.
+    pub fn maps(&self, h: usize) -> [(usize, usize); 3] {
+        [(1, self.width), (self.width, self.width), (self.width, h.saturating_mul(h))]
+    }
+}
+
+impl MixerSettings for CkconvConfig {
+    fn title(&self) -> &'static str {
+        "CKConv"
+    }
+
+    fn size(&self) -> String {
+        format!("kernels of a network of width {}", self.width)
+    }
+
+    fn validate(&self, context: &MixerContext) -> Result<()> {
+        validate_forwards("ckconv", context)?;
+        validate_count(&["model.mixer.width"], "width", self.width)?;
+        validate_positive(&["model.mixer.omega"], "omega", self.omega)
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let other =
+            |name: String, shape: &[usize]| TensorSpec::new(&name, shape, ParamGroup::Other);
+        let maps = self.maps(context.h).into_iter().enumerate();
+        let mut all: Vec<_> = maps
+            .flat_map(|(i, (inputs, outputs))| {
+                [
+                    other(format!("kernel.{i}.v"), &[outputs, inputs]),
+                    other(format!("kernel.{i}.g"), &[outputs]),
+                    other(format!("kernel.{i}.bias"), &[outputs]),
+                ]
+            })
+            .collect();
+        all.push(other("bias".to_owned(), &[context.h]));
+        all
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        no_step("ckconv")
+    }
+
+    /// The kernels, their spectra and the gradients of both.
+    fn kept_for_backward(&self, context: &MixerContext) -> u64 {
+        let sizes = [context.h, context.h, context.len, 4, 10];
+        sizes.into_iter().fold(1, |product: u64, size| product.saturating_mul(size as u64))
+    }
+}

@@ -1,0 +1,84 @@
+//! The linear recurrent unit (Orvieto et al. 2023): x' = λ·x + γ·(B u) with N complex states, y = Re(C x) + D·u.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `nu_log`, `theta_log` | `[N]` each | λ = exp(−exp(ν_log) + i·exp(θ_log)) |
+//! | `gamma_log` | `[N]` | log γ |
+//! | `b` | `[2N, H]` | B: its real parts, then its imaginary parts |
+//! | `c` | `[H, 2N]` | Re C, then −Im C |
+//! | `d` | `[H]` | weight of the input itself |
+//! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection after GELU, 2H with GLU |
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::recurrent::{no_step, recurrent_tensor, validate_count, validate_forwards};
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::{Error, Result};
+use crate::tensors::{ParamGroup, TensorSpec, linear};
+
+/// The settings of LRU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct LruConfig {
+    /// Complex states N of a layer.
+    pub n: usize,
+    /// Smallest |λ| at initialisation.
+    pub r_min: f64,
+    /// Largest |λ| at initialisation, below 1.
+    pub r_max: f64,
+    /// Largest angle of λ at initialisation.
+    pub max_phase: f64,
+    /// Whether the output projection is gated: 2H outputs, one half gating the other.
+    pub glu: bool,
+}
+
+impl Default for LruConfig {
+    fn default() -> Self {
+        Self { n: 64, r_min: 0.5, r_max: 0.99, max_phase: std::f64::consts::TAU, glu: true }
+    }
+}
+
+/// D and the output projection, which LRU and S5 share.
+pub(super) fn d_and_out(h: usize, glu: bool) -> Vec<TensorSpec> {
+    let outputs = if glu { h.saturating_mul(2) } else { h };
+    let mut all = vec![TensorSpec::new("d", &[h], ParamGroup::Other)];
+    all.extend(linear("out", h, outputs));
+    all
+}
+
+impl MixerSettings for LruConfig {
+    fn title(&self) -> &'static str {
+        "LRU"
+    }
+
+    fn size(&self) -> String {
+        format!("N = {} states", self.n)
+    }
+
+    fn validate(&self, context: &MixerContext) -> Result<()> {
+        validate_forwards("lru", context)?;
+        validate_count(&["model.mixer.n"], "n", self.n)?;
+        let Self { r_min, r_max, max_phase, .. } = *self;
+        if !(0.0 <= r_min && r_min < r_max && r_max < 1.0) {
+            let what =
+                format!("0 <= r_min < r_max < 1 must hold, but they are {r_min} and {r_max}");
+            return Err(Error::setting(&["model.mixer.r_min", "model.mixer.r_max"], what));
+        }
+        super::recurrent::validate_positive(&["model.mixer.max_phase"], "max_phase", max_phase)
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let (h, n) = (context.h, self.n);
+        let mut all =
+            ["nu_log", "theta_log", "gamma_log"].map(|x| recurrent_tensor(x, &[n])).to_vec();
+        all.push(TensorSpec::new("b", &[n.saturating_mul(2), h], ParamGroup::Lambda));
+        all.push(TensorSpec::new("c", &[h, n.saturating_mul(2)], ParamGroup::W));
+        all.extend(d_and_out(h, self.glu));
+        all
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        no_step("lru")
+    }
+}

@@ -1,0 +1,72 @@
+//! Mega's damped exponential moving average (Ma et al. 2023, §3.1), N dimensions for each channel and direction:
+//! x' = (1 − α·δ)·x + α·β·u, y = Σ η·x/√N with α = σ(`alpha`), δ = σ(`delta`); between the shortcut D and the output
+//! projection that all state spaces have.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `alpha`, `delta`, `beta`, `eta` | `[C, H, N]` each | C = 2 directions when bidirectional, else 1 |
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::recurrent::{no_step, recurrent_tensor, validate_count};
+use super::ssm::SsmSettings;
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::Result;
+use crate::tensors::{ParamGroup, TensorSpec};
+
+/// The settings of Mega's moving average.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct MegaEmaConfig {
+    /// Dimensions N of the average of a channel.
+    pub n: usize,
+    /// Length of the convolution kernel: a layer sees no further back than this; 0 = the length of the sequence.
+    pub kernel_len: usize,
+    /// Whether the output projection is gated: 2H outputs, one half gating the other.
+    pub glu: bool,
+}
+
+impl Default for MegaEmaConfig {
+    fn default() -> Self {
+        Self { n: 16, kernel_len: 0, glu: false }
+    }
+}
+
+impl MegaEmaConfig {
+    /// What it shares with the other state spaces; a step takes a time of 1.
+    pub fn shared(&self) -> SsmSettings {
+        let Self { n, kernel_len, glu } = *self;
+        SsmSettings { n, ssms: 1, delta_min: 1.0, delta_max: 1.0, kernel_len, glu }
+    }
+}
+
+impl MixerSettings for MegaEmaConfig {
+    fn title(&self) -> &'static str {
+        "Mega-EMA"
+    }
+
+    fn size(&self) -> String {
+        format!("N = {} dimensions", self.n)
+    }
+
+    fn validate(&self, _context: &MixerContext) -> Result<()> {
+        validate_count(&["model.mixer.n"], "n", self.n)
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let shape = [context.kernels(), context.h, self.n];
+        let mut all = ["alpha", "delta"].map(|name| recurrent_tensor(name, &shape)).to_vec();
+        all.extend(["beta", "eta"].map(|name| TensorSpec::new(name, &shape, ParamGroup::W)));
+        all.extend(self.shared().tensors(context.h));
+        all
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        no_step("mega-ema")
+    }
+
+    fn ssm(&self) -> Option<SsmSettings> {
+        Some(self.shared())
+    }
+}

@@ -1,0 +1,107 @@
+//! Neural rough differential equations (Morrill et al. 2021): over each window of a path, the state follows
+//! dh/dτ = f(h)·ℓ, ℓ the log-signature of the window. The path is time and a few channels, a linear map of the input.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `path.weight`, `.bias` | `[P, H]`, `[P]` | the path's channels but for time, which is channel 0 |
+//! | `initial.weight`, `.bias` | `[H, P + 1]`, `[H]` | the state at the first point |
+//! | `field.0.*`, `field.1.*`, `field.2.*` | `[w, H]`, `[w, w]`, `[H·dim, w]` with their biases | f; the second is used field_layers − 1 times |
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::lipschitz_rnn::SolverKind;
+use super::recurrent::{no_step, validate_count};
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::{Error, Result};
+use crate::tensors::{TensorSpec, linear};
+
+/// The settings of NRDE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct NrdeConfig {
+    /// Channels P of the path besides time.
+    pub path: usize,
+    /// Depth of the log-signatures: 1 or 2.
+    pub depth: usize,
+    /// Steps of a window. A position sees whole windows; with bidirectional = true also the rest of its own.
+    pub window: usize,
+    /// Width of the hidden layers of the field f.
+    pub width: usize,
+    /// Hidden layers of the field f, at least 2; all but the first share one matrix, as published.
+    pub field_layers: usize,
+    /// Rule of a step: euler, midpoint or rk4.
+    pub solver: SolverKind,
+    /// Steps of the rule over a window.
+    pub substeps: usize,
+}
+
+impl Default for NrdeConfig {
+    fn default() -> Self {
+        Self {
+            path: 4,
+            depth: 2,
+            window: 4,
+            width: 64,
+            field_layers: 3,
+            solver: SolverKind::Rk4,
+            substeps: 1,
+        }
+    }
+}
+
+impl NrdeConfig {
+    /// Numbers of a log-signature: Lyndon words of P + 1 letters up to the depth.
+    pub fn dim(&self) -> usize {
+        let channels = self.path.saturating_add(1);
+        match self.depth {
+            1 => channels,
+            _ => channels.saturating_add(channels.saturating_mul(self.path) / 2),
+        }
+    }
+}
+
+impl MixerSettings for NrdeConfig {
+    fn title(&self) -> &'static str {
+        "NRDE"
+    }
+
+    fn size(&self) -> String {
+        format!("log-signatures of depth {} over {} steps", self.depth, self.window)
+    }
+
+    fn validate(&self, _context: &MixerContext) -> Result<()> {
+        validate_count(&["model.mixer.path"], "path", self.path)?;
+        validate_count(&["model.mixer.window"], "window", self.window)?;
+        validate_count(&["model.mixer.width"], "width", self.width)?;
+        if self.field_layers < 2 {
+            let what =
+                format!("field_layers must be at least 2, but is {}: try 2", self.field_layers);
+            return Err(Error::setting(&["model.mixer.field_layers"], what));
+        }
+        validate_count(&["model.mixer.substeps"], "substeps", self.substeps)?;
+        if (1..=2).contains(&self.depth) {
+            return Ok(());
+        }
+        let nearest = self.depth.clamp(1, 2);
+        let what = format!("depth must be 1 or 2, but is {}: try {nearest}", self.depth);
+        Err(Error::setting(&["model.mixer.depth"], what))
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let (h, width) = (context.h, self.width);
+        let out = h.saturating_mul(self.dim());
+        [
+            linear("path", h, self.path),
+            linear("initial", self.path.saturating_add(1), h),
+            linear("field.0", h, width),
+            linear("field.1", width, width),
+            linear("field.2", width, out),
+        ]
+        .concat()
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        no_step("nrde")
+    }
+}

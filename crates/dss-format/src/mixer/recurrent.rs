@@ -1,0 +1,46 @@
+//! What the settings of recurrent nets share: their state has the width h of the model, and they read forwards only.
+
+use super::{MixerConfig, MixerContext};
+use crate::error::{Error, Result};
+use crate::tensors::{ParamGroup, TensorSpec};
+
+/// Positions do not see what follows them.
+pub(super) fn validate_forwards(mixer: &'static str, context: &MixerContext) -> Result<()> {
+    if !context.bidirectional {
+        return Ok(());
+    }
+    let what =
+        format!("mixer = \"{mixer}\" reads its sequence forwards only: set bidirectional to false");
+    Err(Error::setting(&["model.bidirectional"], what))
+}
+
+/// A count that must be at least 1.
+pub(super) fn validate_count(key: &'static [&'static str], name: &str, count: usize) -> Result<()> {
+    if count > 0 {
+        return Ok(());
+    }
+    Err(Error::setting(key, format!("{name} must be at least 1, but is 0")))
+}
+
+/// A number that must be above 0 and finite.
+pub(super) fn validate_positive(
+    key: &'static [&'static str],
+    name: &str,
+    number: f64,
+) -> Result<()> {
+    if number > 0.0 && number.is_finite() {
+        return Ok(());
+    }
+    Err(Error::setting(key, format!("{name} must be above 0, but is {number}")))
+}
+
+/// Why a net whose steps have no duration cannot run at another rate.
+pub(super) fn no_step(mixer: &str) -> Result<MixerConfig> {
+    let what = format!("mixer = \"{mixer}\" has no step, so it cannot run at another rate");
+    Err(Error::setting(&["model.mixer.kind"], what))
+}
+
+/// A tensor of the recurrent part: no weight decay, and the learning rate of Λ.
+pub(super) fn recurrent_tensor(name: &str, shape: &[usize]) -> TensorSpec {
+    TensorSpec::new(name, shape, ParamGroup::Lambda)
+}

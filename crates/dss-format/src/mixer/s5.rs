@@ -1,0 +1,97 @@
+//! S5 (Smith, Warrington, Linderman 2023): one diagonal state space with H inputs and H outputs, one of each conjugate
+//! pair of its N states stored, zero-order hold with a Δ for each state: y = 2·Re(C x) + D·u.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `lambda_re`, `lambda_im` | `[N/2]` each | Re λ = −exp(Λ_re) |
+//! | `delta_log` | `[N/2]` | log Δ |
+//! | `b` | `[N, H]` | B: its real parts, then its imaginary parts |
+//! | `c` | `[H, N]` | Re C, then −Im C |
+//! | `d` | `[H]` | weight of the input itself |
+//! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection after GELU, 2H with GLU |
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::lru::d_and_out;
+use super::recurrent::validate_forwards;
+use super::ssm::MAX_N;
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::{Error, Result};
+use crate::tensors::{ParamGroup, TensorSpec};
+
+/// The settings of S5.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct S5Config {
+    /// States N of a layer, even: one of each conjugate pair is stored.
+    pub n: usize,
+    /// Blocks of the initial state matrix: each is a HiPPO matrix of N/blocks states.
+    pub blocks: usize,
+    /// Smallest Δ at initialisation.
+    pub delta_min: f64,
+    /// Largest Δ at initialisation.
+    pub delta_max: f64,
+    /// Whether the output projection is gated: 2H outputs, one half gating the other.
+    pub glu: bool,
+}
+
+impl Default for S5Config {
+    fn default() -> Self {
+        Self { n: 64, blocks: 1, delta_min: 0.001, delta_max: 0.1, glu: true }
+    }
+}
+
+impl MixerSettings for S5Config {
+    fn title(&self) -> &'static str {
+        "S5"
+    }
+
+    fn size(&self) -> String {
+        format!("N = {} states", self.n)
+    }
+
+    fn validate(&self, context: &MixerContext) -> Result<()> {
+        validate_forwards("s5", context)?;
+        let Self { n, blocks, delta_min: low, delta_max: high, .. } = *self;
+        if n == 0 || !n.is_multiple_of(2) {
+            let what = format!("n must be even and at least 2, but is {n}: try {}", (n + 1).max(2));
+            return Err(Error::setting(&["model.mixer.n"], what));
+        }
+        let fits = |blocks: &usize| {
+            let size = n / blocks;
+            n.is_multiple_of(2 * blocks) && size <= 2 * MAX_N
+        };
+        if blocks == 0 || !fits(&blocks) {
+            let nearest = (1..=n).filter(fits).min_by_key(|b| b.abs_diff(blocks)).unwrap_or(1);
+            let what = format!(
+                "blocks must divide n = {n} into even blocks of at most {}, but is {blocks}: try {nearest}",
+                2 * MAX_N
+            );
+            return Err(Error::setting(&["model.mixer.blocks", "model.mixer.n"], what));
+        }
+        if !(0.0 < low && low <= high && high.is_finite()) {
+            let what =
+                format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
+            return Err(Error::setting(&["model.mixer.delta_min", "model.mixer.delta_max"], what));
+        }
+        Ok(())
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let (h, n) = (context.h, self.n);
+        let mut all = vec![
+            TensorSpec::new("lambda_re", &[n / 2], ParamGroup::Lambda),
+            TensorSpec::new("lambda_im", &[n / 2], ParamGroup::Lambda),
+            TensorSpec::new("delta_log", &[n / 2], ParamGroup::Delta),
+            TensorSpec::new("b", &[n, h], ParamGroup::Lambda),
+            TensorSpec::new("c", &[h, n], ParamGroup::W),
+        ];
+        all.extend(d_and_out(h, self.glu));
+        all
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        Ok((*self).into())
+    }
+}

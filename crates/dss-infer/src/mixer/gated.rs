@@ -1,0 +1,69 @@
+//! GRU and LSTM.
+
+use dss_format::mixer::{GruConfig, LstmConfig, MixerSettings};
+use dss_kernels::recurrent::{Gru, Lstm};
+
+use super::recurrent::{Net, copied, refused};
+use crate::arrays::Arrays;
+use crate::error::Result;
+use crate::linear::LinearWeights;
+
+/// What the gates get of the input, and of the state.
+pub(super) struct Gates {
+    input: LinearWeights,
+    hidden: LinearWeights,
+    n: usize,
+}
+
+impl Gates {
+    pub(super) fn new(n: usize, arrays: &mut Arrays<'_>) -> Self {
+        Self { input: arrays.linear("input"), hidden: arrays.linear("hidden"), n }
+    }
+}
+
+pub(super) struct GruNet(pub Gates);
+
+impl Net for GruNet {
+    type Cell = Gru;
+
+    fn cell(&self) -> Gru {
+        Gru { n: self.0.n }
+    }
+
+    fn params(&self) -> Vec<f32> {
+        [&self.0.hidden.weight[..], &self.0.hidden.bias].concat()
+    }
+
+    fn input(&self) -> LinearWeights {
+        copied(&self.0.input)
+    }
+
+    fn set_step(&mut self, r: f64) -> Result<()> {
+        GruConfig {}.at_step(r).map_err(refused).map(|_| ())
+    }
+}
+
+pub(super) struct LstmNet(pub Gates);
+
+impl Net for LstmNet {
+    type Cell = Lstm;
+
+    fn cell(&self) -> Lstm {
+        Lstm { n: self.0.n }
+    }
+
+    fn params(&self) -> Vec<f32> {
+        self.0.hidden.weight.clone()
+    }
+
+    /// Both biases are added to the gates.
+    fn input(&self) -> LinearWeights {
+        let mut input = copied(&self.0.input);
+        input.bias.iter_mut().zip(&self.0.hidden.bias).for_each(|(b, more)| *b += more);
+        input
+    }
+
+    fn set_step(&mut self, r: f64) -> Result<()> {
+        LstmConfig {}.at_step(r).map_err(refused).map(|_| ())
+    }
+}

@@ -1,0 +1,144 @@
+//! CKConv (Romero et al. 2022): y_t = b + Σ_j K(j)·u_{t−j}, dense over the channels, then relu. K(j) `[H, H]` is a
+//! network of the place r = 1 − 2j/(L − 1) ∈ [−1, 1] of a lag, L the training length:
+//! K = W₂·sin(ω(W₁·sin(ω(W₀·r + b₀)) + b₁)) + b₂, each W weight-normed row by row.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use burn::tensor::activation::relu;
+use dss_format::MixerContext;
+use dss_format::mixer::{CkconvConfig, MixerSettings};
+
+use super::recurrent::check_len;
+use super::state::MixerState;
+use super::{Init, Mixer, Pass, SequenceMixer};
+use crate::composed::{constant, conv_dense};
+use crate::error::{Error, Result};
+use crate::linear::parameter;
+use crate::prepared::Prepared;
+use crate::random::uniform;
+
+/// A CKConv layer.
+#[derive(Module, Debug)]
+pub struct CkconvLayer {
+    /// The network of the kernels: `[w, 1]`, `[w, w]`, `[H·H, w]`.
+    pub kernel: Vec<WeightNormed>,
+    /// b: `[H]`, 0 at first.
+    pub bias: Param<Tensor<1>>,
+    #[module(skip)]
+    config: CkconvConfig,
+    #[module(skip)]
+    context: MixerContext,
+}
+
+/// x·Wᵀ + b with W = g·v/|v| row by row.
+#[derive(Module, Debug)]
+pub struct WeightNormed {
+    /// `[out, in]`: ~ U(±1) in the first map, U(±√(6/in)/ω) in the others.
+    pub v: Param<Tensor<2>>,
+    /// `[out]`: |v| at first.
+    pub g: Param<Tensor<1>>,
+    /// `[out]` ~ U(±1).
+    pub bias: Param<Tensor<1>>,
+}
+
+impl WeightNormed {
+    fn init(name: &str, (inputs, outputs): (usize, usize), bound: f64, init: &Init) -> Self {
+        let draw = |part: &str, count, bound| {
+            uniform(count, bound, &mut init.stream(&format!("{name}.{part}")))
+        };
+        let v = draw("v", outputs * inputs, bound);
+        let norm = |row: &[f64]| row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let g = v.chunks_exact(inputs).map(norm).collect();
+        Self {
+            v: parameter(v, [outputs, inputs], init.device),
+            g: parameter(g, [outputs], init.device),
+            bias: parameter(draw("bias", outputs, 1.0), [outputs], init.device),
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let v = self.v.val();
+        let size = v.clone().square().sum_dim(1).sqrt();
+        let weight = v * (self.g.val().unsqueeze_dim::<2>(1) * size.recip());
+        x.matmul(weight.transpose()) + self.bias.val().unsqueeze()
+    }
+}
+
+impl CkconvLayer {
+    pub(super) fn init(config: &CkconvConfig, context: MixerContext, init: &Init) -> Result<Self> {
+        let h = context.h;
+        let maps = config.maps(h).into_iter().enumerate().map(|(i, size)| {
+            let bound = if i == 0 { 1.0 } else { (6.0 / size.0 as f64).sqrt() / config.omega };
+            WeightNormed::init(&format!("kernel.{i}"), size, bound, init)
+        });
+        let bias = parameter(vec![0.0; h], [h], init.device);
+        Ok(Self { kernel: maps.collect(), bias, config: *config, context })
+    }
+
+    /// K: `[H, H, taps]`, outputs first, of the lags below `taps`.
+    fn kernels(&self, taps: usize) -> Tensor<3> {
+        let (h, bias) = (self.context.h, self.bias.val());
+        let span = (self.context.len - 1).max(1) as f64;
+        let places = (0..taps).map(|lag| 1.0 - 2.0 * lag as f64 / span).collect();
+        let mut x: Tensor<2> = constant(places, [taps, 1], &bias.device(), bias.dtype());
+        for map in &self.kernel[..2] {
+            x = (map.forward(x) * self.config.omega).sin();
+        }
+        self.kernel[2].forward(x).transpose().reshape([h, h, taps])
+    }
+
+    /// The convolution of u `[B, L, H]` alone, with its bias.
+    pub fn convolve(&self, u: Tensor<3>, kernels: Tensor<3>) -> Tensor<3> {
+        conv_dense(u, kernels) + self.bias.val().unsqueeze()
+    }
+}
+
+impl SequenceMixer for CkconvLayer {
+    fn context(&self) -> &MixerContext {
+        &self.context
+    }
+
+    fn check_len(&self, l: usize) -> Result<()> {
+        check_len(l)?;
+        let len = self.context.len;
+        if l <= len {
+            return Ok(());
+        }
+        let what = format!(
+            "the kernels of CKConv are made for sequences of length up to {len}, but got {l}; shorten the sequence"
+        );
+        Err(Error::invalid("CkconvLayer", what))
+    }
+
+    fn prepare(&self, l: usize) -> Result<Prepared> {
+        self.check_len(l)?;
+        Ok(Prepared::with_kernel(self.kernels(l)))
+    }
+
+    fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3> {
+        pass.dropped(relu(self.convolve(u, prepared.expect_kernel())), 0)
+    }
+
+    fn state(&self, _batch: usize) -> Result<MixerState> {
+        let what = "the kernels of CKConv have a value of their own for every lag, which no state of fixed size can \
+                    hold: such a layer takes whole sequences only";
+        Err(Error::invalid("SequenceMixer::state", what))
+    }
+
+    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
+        state.step(u)
+    }
+
+    fn at_step(&self, r: f64) -> Result<Mixer> {
+        self.config.at_step(r)?;
+        Ok(Mixer::Ckconv(self.clone()))
+    }
+
+    fn kernel(&self, l: usize) -> Option<Tensor<3>> {
+        Some(self.kernels(l))
+    }
+
+    fn past_end(&self) -> String {
+        "the kernels end at the training length".to_owned()
+    }
+}
