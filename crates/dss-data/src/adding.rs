@@ -40,14 +40,6 @@ impl Default for AddingConfig {
 }
 
 impl TaskSource for AddingConfig {
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn length(&self) -> Option<usize> {
-        Some(self.length)
-    }
-
     fn load(&self, name: &str, _: Option<&Path>, _: &dyn Fn(&str)) -> Result<Task> {
         if self.length < 2 {
             return Err(Error::setting("length", self.length, "must be at least 2"));

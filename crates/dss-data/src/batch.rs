@@ -53,16 +53,17 @@ pub enum BatchTarget {
 pub enum Padding {
     /// As its longest row, rounded up to a multiple of 64, at most the task's length.
     Longest,
+    /// As its longest row, rounded up to a multiple of 16: for batches of sequences of similar length.
+    Tight,
     /// As the task's length.
     Full,
 }
 
-const LENGTH_STEP: usize = 64;
-
 impl Padding {
     fn length(self, longest: usize, full: usize) -> usize {
         match self {
-            Self::Longest => longest.next_multiple_of(LENGTH_STEP).min(full),
+            Self::Longest => longest.next_multiple_of(64).min(full),
+            Self::Tight => longest.next_multiple_of(16).min(full),
             Self::Full => full,
         }
     }
@@ -195,6 +196,7 @@ mod tests {
             assert_eq!((batch.l, batch.lengths), (expected, vec![1, n]));
         }
         assert_eq!(collate(&spec, vec![tokens(1, 0)], Padding::Full).l, 200);
+        assert_eq!(collate(&spec, vec![tokens(65, 0)], Padding::Tight).l, 80);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use documented::DocumentedFields;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
@@ -17,7 +18,7 @@ use crate::pathfinder::PathfinderConfig;
 use crate::retrieval::RetrievalConfig;
 use crate::speech::SpeechConfig;
 use crate::text::TextConfig;
-use crate::{Result, Task};
+use crate::{Result, Task, io};
 
 /// A key of a section and its help line.
 pub type KeyDoc = (&'static str, String);
@@ -37,28 +38,11 @@ pub fn help_line(doc: &str) -> String {
 
 /// The settings of one kind of task: what each task file implements. The doc comments of its fields are what
 /// `dss config show` prints.
+///
+/// Keys that several tasks have mean the same in all of them, and [`TaskConfig`] reads them by their names: `dir`,
+/// `path` and `reviews` are places of data; `train`, `val` and `test` are counts of examples; `len` or `length` is the
+/// length L; `skip_bad` leaves faulty files out.
 pub trait TaskSource: Default + DocumentedFields {
-    /// The setting that says where the data are; empty = nowhere in particular.
-    fn place(&self) -> &str {
-        ""
-    }
-
-    /// Examples for training, validation and test that the settings ask for, 0 = all; `None` if they say nothing.
-    fn counts(&self) -> Option<[usize; 3]> {
-        None
-    }
-
-    /// The length L that the settings ask for, 0 = as long as needed; `None` if they say nothing.
-    fn length(&self) -> Option<usize> {
-        None
-    }
-
-    /// Leaves faulty files out, if the task can do that.
-    fn set_skip_bad(&mut self) {}
-
-    /// Makes the paths of the data absolute, so that they hold wherever the program is started.
-    fn locate(&mut self, _data_dir: Option<&Path>) {}
-
     /// Makes or reads the data. `name` is the task's name, `data_dir` the folder given with `--data`.
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task>;
 }
@@ -93,35 +77,6 @@ macro_rules! tasks {
                 })
             }
 
-            /// The same task, the paths of its data absolute: they then hold wherever the program is started.
-            pub fn located(&self, data_dir: Option<&Path>) -> Self {
-                let mut task = self.clone();
-                match &mut task { $(Self::$variant(config) => config.locate(data_dir),)* }
-                task
-            }
-
-            /// Where the settings say that the data are.
-            pub fn place(&self) -> Option<&str> {
-                let place = match self { $(Self::$variant(config) => config.place(),)* };
-                Some(place).filter(|place| !place.is_empty())
-            }
-
-            /// Examples for training, validation and test that the settings ask for, 0 = all; `None` if they say
-            /// nothing.
-            pub fn counts(&self) -> Option<[usize; 3]> {
-                match self { $(Self::$variant(config) => config.counts(),)* }
-            }
-
-            /// The length L that the settings ask for, 0 = as long as needed; `None` if they say nothing.
-            pub fn length(&self) -> Option<usize> {
-                match self { $(Self::$variant(config) => config.length(),)* }
-            }
-
-            /// Leaves faulty files out, if the task can do that.
-            pub fn set_skip_bad(&mut self) {
-                match self { $(Self::$variant(config) => config.set_skip_bad(),)* }
-            }
-
             /// Every key of a task (but `name`) with its help line.
             pub fn key_docs(name: &str) -> Option<Vec<KeyDoc>> {
                 match name { $($name => Some(key_docs::<$config>()),)* _ => None }
@@ -148,6 +103,73 @@ macro_rules! tasks {
             }
         }
     };
+}
+
+/// Keys that say where data are.
+const PLACES: [&str; 3] = ["dir", "path", "reviews"];
+
+impl TaskConfig {
+    /// The same task, the paths of its data absolute: they then hold wherever the program is started.
+    pub fn located(&self, data_dir: Option<&Path>) -> Self {
+        self.with_keys(|keys| {
+            // A task with the key `path` also takes its file from `--data`.
+            if let (Some(Value::String(path)), Some(file)) = (keys.get_mut("path"), data_dir)
+                && path.is_empty()
+                && file.is_file()
+            {
+                *path = file.to_string_lossy().into_owned();
+            }
+            for key in PLACES {
+                if let Some(Value::String(path)) = keys.get_mut(key) {
+                    io::locate(path, data_dir);
+                }
+            }
+        })
+    }
+
+    /// The same task, faulty files left out if it can do that.
+    pub fn skipping_bad(&self) -> Self {
+        self.with_keys(|keys| {
+            if let Some(skip_bad) = keys.get_mut("skip_bad") {
+                *skip_bad = true.into();
+            }
+        })
+    }
+
+    /// Where the settings say that the data are.
+    pub fn place(&self) -> Option<String> {
+        let keys = self.keys();
+        let place = ["dir", "path"].iter().find_map(|key| keys.get(*key)?.as_str());
+        place.filter(|place| !place.is_empty()).map(str::to_owned)
+    }
+
+    /// Examples for training, validation and test that the settings ask for, 0 = all; `None` if they say nothing.
+    pub fn counts(&self) -> Option<[usize; 3]> {
+        let keys = self.keys();
+        let count = |key: &str| Some(keys.get(key)?.as_u64()? as usize);
+        Some([count("train")?, count("val")?, count("test")?])
+    }
+
+    /// The length L that the settings ask for, 0 = as long as needed; `None` if they say nothing.
+    pub fn length(&self) -> Option<usize> {
+        let keys = self.keys();
+        let length = keys.get("len").or(keys.get("length"))?;
+        length.as_u64().map(|length| length as usize)
+    }
+
+    /// Every key with its value.
+    fn keys(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(keys)) => keys,
+            _ => unreachable!("settings are plain data"),
+        }
+    }
+
+    fn with_keys(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Self {
+        let mut keys = self.keys();
+        change(&mut keys);
+        serde_json::from_value(Value::Object(keys)).expect("values keep their types")
+    }
 }
 
 tasks! {
@@ -214,7 +236,7 @@ mod tests {
     #[test]
     fn accessors_follow_the_keys() {
         for &name in TaskConfig::NAMES {
-            let mut config = TaskConfig::default_for(name).unwrap();
+            let config = TaskConfig::default_for(name).unwrap();
             let json = serde_json::to_value(&config).unwrap();
             let has = |key: &str| json.get(key).is_some();
             let counts = ["train", "val", "test"].map(|key| json.get(key)?.as_u64());
@@ -225,14 +247,13 @@ mod tests {
             };
             assert_eq!(config.counts(), expected, "{name}");
             assert_eq!(config.length().is_some(), has("len") || has("length"), "{name}");
-            config.set_skip_bad();
-            let skips = serde_json::to_value(&config).unwrap();
+            let skips = serde_json::to_value(config.skipping_bad()).unwrap();
             assert_eq!(skips.get("skip_bad").is_some_and(|skips| skips == true), has("skip_bad"));
             for key in ["dir", "path"].into_iter().filter(|key| has(key)) {
                 let mut settings = json.clone();
                 settings[key] = "there".into();
                 let config: TaskConfig = serde_json::from_value(settings).unwrap();
-                assert_eq!(config.place(), Some("there"), "{name}");
+                assert_eq!(config.place().as_deref(), Some("there"), "{name}");
             }
         }
     }

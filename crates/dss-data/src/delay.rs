@@ -60,14 +60,6 @@ impl Default for DelayConfig {
 }
 
 impl TaskSource for DelayConfig {
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn length(&self) -> Option<usize> {
-        Some(self.length)
-    }
-
     fn load(&self, name: &str, _: Option<&Path>, _: &dyn Fn(&str)) -> Result<Task> {
         for (key, value) in [("d", self.d), ("window", self.window), ("length", self.length)] {
             limits::length(key, value)?;

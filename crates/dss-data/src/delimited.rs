@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use dss_format::encoder::{Dialect, is_number};
 
 use crate::io;
 
@@ -33,8 +34,29 @@ impl Separator {
         matches!(io::extension(path).as_str(), "tsv" | "tab").then_some(Self::Tab)
     }
 
-    /// The first of comma, semicolon and tab that is in the line and not quoted; spaces between numbers; else commas,
-    /// of a table with one column.
+    /// The separator that is written like this.
+    pub fn written(delimiter: char) -> Option<Self> {
+        Some(match delimiter {
+            ',' => Self::Comma,
+            ';' => Self::Semicolon,
+            '\t' => Self::Tab,
+            ' ' => Self::Space,
+            _ => return None,
+        })
+    }
+
+    /// In words, after "separated by".
+    pub(crate) fn plural(self) -> &'static str {
+        match self {
+            Self::Comma => "commas",
+            Self::Semicolon => "semicolons",
+            Self::Tab => "tabs",
+            Self::Space => "spaces",
+        }
+    }
+
+    /// What is not quoted tells: semicolons or tabs, if all commas are within numbers (`1,5;2,5`); spaces between
+    /// numbers; else commas.
     fn of_line(line: &[u8]) -> Self {
         let mut quoted = false;
         let plain: Vec<u8> = (line.iter().copied())
@@ -45,13 +67,20 @@ impl Separator {
             .collect();
         let text = String::from_utf8_lossy(&plain);
         let words = || text.split_ascii_whitespace();
-        let numbers = || words().all(|word| word.parse::<f32>().is_ok());
-        match plain {
-            plain if plain.contains(&b',') => Self::Comma,
-            plain if plain.contains(&b';') => Self::Semicolon,
-            plain if plain.contains(&b'\t') => Self::Tab,
-            _ if words().count() > 1 && numbers() => Self::Space,
-            _ => Self::Comma,
+        let numbers = || words().all(|word| is_number(word) || is_decimal_comma(word.as_bytes()));
+        // Whether this separates cells, in which a comma is part of a number.
+        let separates = |separator: char| {
+            let cells = || text.split(separator).map(|cell| cell.trim().as_bytes());
+            cells().count() > 1 && cells().all(|c| !c.contains(&b',') || is_decimal_comma(c))
+        };
+        if separates(';') {
+            Self::Semicolon
+        } else if separates('\t') {
+            Self::Tab
+        } else if words().count() > 1 && numbers() {
+            Self::Space
+        } else {
+            Self::Comma
         }
     }
 
@@ -66,11 +95,24 @@ impl Separator {
     }
 }
 
+/// Whether a cell is a number with a decimal comma: `-1,5` or `2,5e3`.
+pub(crate) fn is_decimal_comma(cell: &[u8]) -> bool {
+    let digit_at = |i: Option<usize>| i.and_then(|i| cell.get(i)).is_some_and(u8::is_ascii_digit);
+    let Some(comma) = cell.iter().position(|&byte| byte == b',') else { return false };
+    let mut point = cell.to_vec();
+    point[comma] = b'.';
+    digit_at(comma.checked_sub(1))
+        && digit_at(Some(comma + 1))
+        && std::str::from_utf8(&point).is_ok_and(is_number)
+}
+
 /// A row of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
     /// The line on which it begins, from 1.
     pub line: u64,
+    /// What separates its cells.
+    pub separator: Separator,
     bytes: &'a [u8],
     ends: &'a [usize],
 }
@@ -93,6 +135,8 @@ impl<'a> Row<'a> {
 #[derive(Clone, Debug)]
 pub struct RowReader {
     separator: Option<Separator>,
+    /// Whether numbers are written with a decimal comma: it becomes a point.
+    decimal_comma: bool,
     /// Present once the separator is known.
     parser: Option<Reader>,
     /// Bytes that came before the separator was known, and how many of them are parsed.
@@ -113,6 +157,7 @@ impl RowReader {
     pub fn new(separator: Option<Separator>) -> Self {
         Self {
             separator,
+            decimal_comma: false,
             parser: None,
             held: Vec::new(),
             parsed: 0,
@@ -124,6 +169,18 @@ impl RowReader {
             line: 1,
             after_return: false,
         }
+    }
+
+    /// For new tables of a model whose training had tables of this dialect; the name of the file may tell the rest.
+    pub fn for_dialect(dialect: Dialect, path: &Path) -> Self {
+        let separator = dialect.delimiter.and_then(Separator::written);
+        let reader = Self::new(separator.or_else(|| Separator::of_name(path)));
+        reader.with_decimal_comma(dialect.decimal_comma)
+    }
+
+    /// The same; with a decimal comma, `1,5` is read as the number 1.5 unless commas separate the cells.
+    pub fn with_decimal_comma(self, decimal_comma: bool) -> Self {
+        Self { decimal_comma, ..self }
     }
 
     /// The line (from 1) that is being read.
@@ -157,7 +214,8 @@ impl RowReader {
         if self.parse_held()? {
             return Ok(Some(self.row()));
         }
-        while self.within_row {
+        // There is no parser for a byte order mark alone.
+        while self.within_row && self.parser.is_some() {
             if self.parse_record(&[])?.1 {
                 return Ok(Some(self.row()));
             }
@@ -218,7 +276,7 @@ impl RowReader {
         Ok((skipped + used, complete))
     }
 
-    /// Goes on with a row; no input at all is the end of the table.
+    /// Continues a row; no input at all is the end of the table.
     fn parse_record(&mut self, input: &[u8]) -> Result<(usize, bool), String> {
         let Some(parser) = &mut self.parser else { return Ok((0, false)) };
         let mut used = 0;
@@ -281,7 +339,20 @@ impl RowReader {
             }
             count = kept;
         }
-        Row { line: self.row_line, bytes: &self.bytes[..bytes], ends: &self.ends[..count] }
+        // There is a separator as soon as there is a row.
+        let separator = self.separator.unwrap_or(Separator::Comma);
+        if self.decimal_comma && separator != Separator::Comma {
+            let mut start = 0;
+            for &end in &self.ends[..count] {
+                let cell = &mut self.bytes[start..end];
+                if is_decimal_comma(cell.trim_ascii()) {
+                    cell.iter_mut().filter(|byte| **byte == b',').for_each(|byte| *byte = b'.');
+                }
+                start = end;
+            }
+        }
+        let (bytes, ends) = (&self.bytes[..bytes], &self.ends[..count]);
+        Row { line: self.row_line, separator, bytes, ends }
     }
 }
 
@@ -352,8 +423,20 @@ mod tests {
         }
         assert_eq!(rows("\"a;b\",c\n"), [row(1, &["a;b", "c"])]);
         assert_eq!(rows("\"a,b\";c\n"), [row(1, &["a,b", "c"])]);
+        for table in ["1,5;2\n3;4,5", "1,5\t2\n3\t4,5\n", "1,5 2\n3 4,5", "1,5;2\n3;4,5e0"] {
+            assert_eq!(rows(table)[0], row(1, &["1,5", "2"]), "{table:?}");
+            let mut reader = RowReader::new(None).with_decimal_comma(true);
+            let first = reader.next(&mut table.as_bytes()).unwrap().unwrap();
+            assert_eq!(first.text().unwrap(), ["1.5", "2"]);
+        }
+        assert_eq!(rows("1,2 apples; 3\n"), [row(1, &["1", "2 apples; 3"])]);
+        assert_eq!(rows("1, 2, 3\n"), [row(1, &["1", " 2", " 3"])]);
+        let mut reader = RowReader::new(None).with_decimal_comma(true);
+        let first = reader.next(&mut &b"1,5\n"[..]).unwrap().unwrap();
+        assert_eq!(first.text().unwrap(), ["1", "5"], "commas separate");
         assert_eq!(rows("two words\n1 2\n"), [row(1, &["two words"]), row(2, &["1 2"])]);
         assert_eq!(rows("\u{feff}\"a \"\"b\"\"\",\n"), [row(1, &["a \"b\"", ""])]);
+        assert!(rows("\u{feff}").is_empty() && rows("\u{feff}\r\n\n").is_empty());
         assert!(rows("").is_empty() && rows("\n\r\n").is_empty());
         let tabs = pieces(Some(Separator::Tab), b"\"a,b\tc", 2).unwrap();
         assert_eq!(tabs, [row(1, &["\"a,b", "c"])], "tabs do not quote");

@@ -5,18 +5,35 @@ use std::path::Path;
 use dss_format::encoder::{Encoder, TableShape, quoted};
 use dss_format::feed::{Fault, NumberFeed};
 
-use crate::delimited::Separator;
-use crate::table::{Header, Table, for_each_row};
-use crate::{Error, Input, Result, io, retrieval, text};
+use crate::delimited::RowReader;
+use crate::table::{Table, TableOptions, for_each_row};
+use crate::{Error, Input, Result, io, retrieval, text, units};
 
 /// Reads files as an encoder says.
 pub trait ReadFile {
     /// The sequences of one file, each with a name such as `file.csv:3`; pairs are two, one after the other.
     fn read(&self, path: &Path) -> Result<Vec<(String, Input)>>;
+
+    /// As [`Self::read`]; `note` is told how a table was read.
+    fn read_noted(
+        &self,
+        path: &Path,
+        _note: &mut dyn FnMut(String),
+    ) -> Result<Vec<(String, Input)>> {
+        self.read(path)
+    }
 }
 
 impl ReadFile for Encoder {
     fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        self.read_noted(path, &mut |_| {})
+    }
+
+    fn read_noted(
+        &self,
+        path: &Path,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Vec<(String, Input)>> {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
@@ -24,8 +41,8 @@ impl ReadFile for Encoder {
             Self::Grey(encoder) => encoder.read(path)?,
             Self::Speech(encoder) => encoder.read(path)?,
             Self::TokenRows { vocab, len } => token_rows(path, *vocab, *len)?,
-            Self::ValueSteps { channels, len } => value_steps(path, *channels, *len)?,
-            Self::Files(encoder) => encoder.read(path)?,
+            Self::ValueSteps { channels, len } => value_steps(path, *channels, *len, note)?,
+            Self::Files(encoder) => encoder.read_noted(path, note)?,
             Self::Text(encoder) => text::read(encoder, path)?,
             Self::TextPairs(encoder) => retrieval::read(encoder, path)?,
             Self::Lm(encoder) => encoder.read(path)?,
@@ -40,7 +57,7 @@ impl ReadFile for Encoder {
 
 fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Input)>> {
     let mut found = Vec::new();
-    Table::open(path, Separator::of_name(path), Header::Auto, &[])?.for_each(|line, cells| {
+    Table::open(path, TableOptions::default())?.for_each(|line, cells| {
         let cells: Vec<&str> = cells.iter().flat_map(|cell| cell.split_whitespace()).collect();
         if cells.len() > len {
             let what = format!("{} tokens, but the model takes {len}", cells.len());
@@ -60,10 +77,15 @@ fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Inpu
     Ok(found)
 }
 
-fn value_steps(path: &Path, channels: usize, len: usize) -> Result<Vec<(String, Input)>> {
-    let shape = TableShape { channels, by_row: false, columns: Vec::new() };
-    let feed = NumberFeed::new(shape, None).map_err(|what| Error::content(path, what))?;
-    let found = numbers(path, feed)?;
+fn value_steps(
+    path: &Path,
+    channels: usize,
+    len: usize,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<(String, Input)>> {
+    let feed = NumberFeed::new(TableShape::steps(channels), None)
+        .map_err(|what| Error::content(path, what))?;
+    let found = numbers(path, feed, note)?;
     let longest = found.iter().map(|(_, values)| values.len() / channels).max().unwrap_or(0);
     if longest > len {
         let what = format!("{longest} steps, but the model takes {len}");
@@ -73,18 +95,28 @@ fn value_steps(path: &Path, channels: usize, len: usize) -> Result<Vec<(String, 
 }
 
 /// The numbers of a table, as a stream would read them: a sequence per row, or one of all rows.
-pub(crate) fn numbers(path: &Path, mut feed: NumberFeed) -> Result<Vec<(String, Vec<f32>)>> {
+pub(crate) fn numbers(
+    path: &Path,
+    mut feed: NumberFeed,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<(String, Vec<f32>)>> {
     let file = io::file_name(path);
     let by_row = feed.shape().by_row;
-    let (mut found, mut values) = (Vec::new(), Vec::new());
-    for_each_row(path, Separator::of_name(path), &mut |row| {
+    let (mut found, mut values, mut rows) = (Vec::new(), Vec::new(), 0);
+    let reader = RowReader::for_dialect(feed.shape().dialect, path);
+    for_each_row(path, reader, &mut |row| {
         let cells = row.text().ok_or_else(|| Error::not_utf8(path, row.line))?;
         feed.row(row.line, &cells, &mut values).map_err(|fault| at(path, fault))?;
+        rows += u64::from(!values.is_empty());
         if by_row && !values.is_empty() {
             found.push((format!("{file}:{}", row.line), std::mem::take(&mut values)));
         }
         Ok(true)
     })?;
+    if let Some(columns) = feed.description() {
+        let sequence = if by_row { "each a sequence" } else { "the steps of one sequence" };
+        note(format!("{file}: {}, {sequence}, {columns}", units::plural(rows, "row")));
+    }
     if !values.is_empty() {
         found.push((file, values));
     }

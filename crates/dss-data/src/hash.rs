@@ -4,6 +4,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 /// Collects what identifies the splits of a task.
+#[derive(Clone)]
 pub(crate) struct SplitHash(Sha256);
 
 impl SplitHash {

@@ -41,6 +41,18 @@ pub fn read_idx(path: &Path, dims: usize) -> Result<Idx> {
     parse(&io::read(path)?, dims).map_err(|what| Error::content(path, what))
 }
 
+/// Reads images `[n, rows, columns]` and their labels `[n]`.
+pub(crate) fn read_images(images: &Path, labels: &Path) -> Result<(Idx, Vec<u8>)> {
+    let pixels = read_idx(images, 3)?;
+    let names = read_idx(labels, 1)?.data;
+    if names.len() == pixels.len() {
+        return Ok((pixels, names));
+    }
+    let (found, expected, images) = (names.len(), pixels.len(), images.display());
+    let what = format!("{found} labels, but {images} has {expected} images");
+    Err(Error::content(labels, format!("{what}; the files do not belong together")))
+}
+
 fn parse(bytes: &[u8], expected: usize) -> std::result::Result<Idx, String> {
     let (&magic, rest) =
         bytes.split_first_chunk::<4>().ok_or("too short for an idx file; get the file again")?;

@@ -54,6 +54,7 @@ pub mod npy;
 pub mod pathfinder;
 mod random;
 pub mod retrieval;
+mod ridge;
 mod skip;
 mod source;
 pub mod speech;

@@ -1,9 +1,8 @@
 //! Batches made ahead of time on background threads and handed out in order.
 
-use std::any::Any;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::{Batch, Dataset, Padding, Result, TaskSpec, collate};
@@ -23,7 +22,7 @@ pub struct BatchPlan {
     pub drop_last: bool,
     /// How long a batch is made.
     pub padding: Padding,
-    /// Batches at the start that are not made at all (to go on in the middle of an epoch).
+    /// Batches at the start that are not made at all (to resume in the middle of an epoch).
     pub skip_batches: usize,
 }
 
@@ -43,30 +42,19 @@ impl BatchPlan {
     }
 }
 
+/// What a worker sends: a batch, an error of the data set, or its panic.
+type Delivery = thread::Result<Result<Batch>>;
+
 /// An iterator over the batches of a [`BatchPlan`]. At most `2 × threads` batches wait at any time; dropping it stops
 /// the threads. After an error it ends; a panic of a data set is raised again where the batch is asked for.
+///
+/// The workers take turns: of T workers, number t makes the batches t, t + T, t + 2T, ..., so that their order is known.
 pub struct Loader {
-    shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
-    next: usize,
-    total: usize,
-}
-
-struct Shared {
-    plan: BatchPlan,
-    total: usize,
-    look_ahead: usize,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-struct State {
-    /// The next batch to be made.
-    claim: usize,
-    /// The next batch to be handed out.
+    /// Where each worker delivers, and the worker.
+    workers: Vec<(Receiver<Delivery>, JoinHandle<()>)>,
+    /// Batches that were handed out.
     taken: usize,
-    ready: BTreeMap<usize, thread::Result<Result<Batch>>>,
-    stop: bool,
+    total: usize,
 }
 
 const THREADS: usize = 2;
@@ -96,63 +84,26 @@ impl Loader {
     pub fn start(plan: BatchPlan, threads: usize) -> Self {
         assert!(plan.batch > 0, "a batch needs at least one example");
         assert!(threads > 0, "the loader needs at least one thread");
-        let total = plan.batches();
-        let first = plan.skip_batches.min(total);
-        let state = State { claim: first, taken: first, ready: BTreeMap::new(), stop: false };
-        let shared = Arc::new(Shared {
-            plan,
-            total,
-            look_ahead: 2 * threads,
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        });
-        let worker = |_| {
-            let shared = shared.clone();
-            thread::spawn(move || shared.work())
-        };
-        let workers = (0..threads.min(total - first)).map(worker).collect();
-        Self { workers, next: first, total, shared }
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that can panic runs under the lock, so the state is always whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn work(&self) {
-        loop {
-            let i = {
-                let waits = |s: &mut State| {
-                    !s.stop && s.claim < self.total && s.claim >= s.taken + self.look_ahead
-                };
-                let mut state = self
-                    .changed
-                    .wait_while(self.lock(), waits)
-                    .unwrap_or_else(PoisonError::into_inner);
-                if state.stop || state.claim >= self.total {
-                    return;
+        let all = plan.batches();
+        let first = plan.skip_batches.min(all);
+        let threads = threads.min(all - first);
+        let plan = Arc::new(plan);
+        let worker = |number: usize| {
+            // One batch waits here, and one in the hands of the worker.
+            let (sender, receiver) = sync_channel(1);
+            let plan = plan.clone();
+            let work = move || {
+                for i in (first + number..all).step_by(threads) {
+                    let batch = catch_unwind(AssertUnwindSafe(|| plan.make(i)));
+                    // Nobody waits for it: the loader was dropped.
+                    if sender.send(batch).is_err() {
+                        return;
+                    }
                 }
-                state.claim += 1;
-                state.claim - 1
             };
-            let batch = catch_unwind(AssertUnwindSafe(|| self.plan.make(i)));
-            self.lock().ready.insert(i, batch);
-            self.changed.notify_all();
-        }
-    }
-
-    /// Waits for batch `i`.
-    fn take(&self, i: usize) -> std::result::Result<Result<Batch>, Box<dyn Any + Send>> {
-        let waits = |s: &mut State| !s.ready.contains_key(&i);
-        let mut state =
-            self.changed.wait_while(self.lock(), waits).unwrap_or_else(PoisonError::into_inner);
-        let batch = state.ready.remove(&i).expect("the batch is ready");
-        state.taken = i + 1;
-        drop(state);
-        self.changed.notify_all();
-        batch
+            (receiver, thread::spawn(work))
+        };
+        Self { workers: (0..threads).map(worker).collect(), taken: 0, total: all - first }
     }
 }
 
@@ -160,19 +111,20 @@ impl Iterator for Loader {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next >= self.total {
+        if self.taken >= self.total {
             return None;
         }
-        let batch = self.shared.take(self.next);
-        self.next += 1;
+        let (receiver, _) = &self.workers[self.taken % self.workers.len()];
+        let batch = receiver.recv().expect("a worker delivers all its batches");
+        self.taken += 1;
         if !matches!(batch, Ok(Ok(_))) {
-            self.next = self.total;
+            self.taken = self.total;
         }
         Some(batch.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.total - self.next;
+        let left = self.total - self.taken;
         (left, Some(left))
     }
 }
@@ -181,9 +133,8 @@ impl ExactSizeIterator for Loader {}
 
 impl Drop for Loader {
     fn drop(&mut self) {
-        self.shared.lock().stop = true;
-        self.shared.changed.notify_all();
-        for worker in self.workers.drain(..) {
+        for (receiver, worker) in self.workers.drain(..) {
+            drop(receiver);
             // Workers catch every panic of a data set, so there is nothing to learn from the result.
             let _ = worker.join();
         }

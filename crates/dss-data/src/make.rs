@@ -28,7 +28,7 @@ pub struct Make {
 
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct MadeFiles {
     /// The files or folders.
     pub files: Vec<PathBuf>,
     /// What `task.dir` is to be, to read them.
@@ -76,7 +76,7 @@ pub fn folder(task: &str) -> &'static str {
 }
 
 /// Writes the data of a task to a folder. Files that are there already are an error.
-pub fn make(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
+pub fn make(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<MadeFiles> {
     make.check(task).map_err(|what| Error::setting("name", task, what))?;
     match task {
         "listops" => listops(to, make, progress),
@@ -85,7 +85,7 @@ pub fn make(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Resu
 }
 
 /// `basic_train.tsv`, `basic_val.tsv` and `basic_test.tsv`, 96 : 2 : 2.
-fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
+fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<MadeFiles> {
     let official = ListopsConfig::default();
     let count = make.count.unwrap_or(official.train + official.val + official.test);
     let held_out = (count / 50).max(1);
@@ -116,11 +116,11 @@ fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
         };
         write().map_err(Error::io("write", path))?;
     }
-    Ok(Made { files: paths.into(), dir: to.to_owned(), examples: count })
+    Ok(MadeFiles { files: paths.into(), dir: to.to_owned(), examples: count })
 }
 
 /// The folder layout of the Long Range Arena, the hardest of its three sets.
-fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<Made> {
+fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<MadeFiles> {
     let official = PathfinderConfig::default();
     let count = make.count.unwrap_or(official.train + official.val + official.test);
     let size = make.size.unwrap_or(if task == "path-x" { 128 } else { 32 });
@@ -145,7 +145,7 @@ fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Re
     // Empty, or of no use.
     let _ = fs::remove_dir_all(&part);
     let folder = written?;
-    Ok(Made { files: vec![folder.clone()], dir: folder, examples: count })
+    Ok(MadeFiles { files: vec![folder.clone()], dir: folder, examples: count })
 }
 
 #[cfg(test)]

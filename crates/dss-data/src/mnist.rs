@@ -2,22 +2,21 @@
 //!
 //! Any data set in the four files of MNIST will do, such as Fashion-MNIST.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::entry;
 use crate::config::TaskSource;
 use crate::encoder::ReadFile;
 use crate::hash::SplitHash;
-use crate::idx::{Idx, read_idx};
+use crate::idx::{Idx, read_idx, read_images};
+use crate::pathfinder::grey as png;
 use crate::random::{permutation, stream};
-use crate::subset::limit;
-use crate::{
-    Dataset, Encoder, Error, Example, Input, InputKind, Result, Target, TargetKind, Task, TaskSpec,
-    io,
-};
+use crate::subset::{limit, select};
+use crate::{Encoder, Error, Example, Input, InputKind, Result, Task, TaskSpec, io};
 
 pub use dss_format::encoder::ImagesEncoder;
 
@@ -48,20 +47,8 @@ impl Default for MnistConfig {
 }
 
 impl TaskSource for MnistConfig {
-    fn place(&self) -> &str {
-        &self.dir
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.dir, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
-        let files = self.find(name, data_dir)?;
+        let files = entry(name).expect("a published data set").find(&self.dir, data_dir)?.files;
         progress(&format!("MNIST: reading {}", files[0].parent().unwrap_or(&files[0]).display()));
         let learn = Images::read(&files[0], &files[1])?;
         let exam = Images::read(&files[2], &files[3])?;
@@ -94,58 +81,18 @@ impl TaskSource for MnistConfig {
                 hash.bytes("label", &[images.labels[i as usize]]);
             }
         }
-        let part = |images: &Arc<Images>, numbers| -> Arc<dyn Dataset> {
-            Arc::new(Part { images: images.clone(), numbers, order: order.clone() })
-        };
-        Ok(Task {
-            spec: TaskSpec {
-                name: name.to_owned(),
-                input: InputKind::Values { channels: 1 },
-                target: TargetKind::Class { labels: (0..CLASSES).map(|d| d.to_string()).collect() },
-                len: l,
-                pair: false,
-            },
-            train: part(&learn, train),
-            val: part(&learn, val),
-            test: part(&exam, test),
-            split_hash: hash.hex(),
-            vocabulary: None,
-            encoder: Encoder::Images(encoder),
-            notes: Vec::new(),
-        })
-    }
-}
-
-impl MnistConfig {
-    /// Training images and labels, test images and labels.
-    fn find(&self, name: &str, data_dir: Option<&Path>) -> Result<[PathBuf; 4]> {
-        const FILES: [[&str; 2]; 4] = [
-            ["train-images-idx3-ubyte", "train-images.idx3-ubyte"],
-            ["train-labels-idx1-ubyte", "train-labels.idx1-ubyte"],
-            ["t10k-images-idx3-ubyte", "t10k-images.idx3-ubyte"],
-            ["t10k-labels-idx1-ubyte", "t10k-labels.idx1-ubyte"],
-        ];
-        let looked: Vec<PathBuf> = if self.dir.is_empty() {
-            data_dir.into_iter().flat_map(|dir| [dir.to_owned(), dir.join("mnist")]).collect()
-        } else {
-            vec![io::resolve(&self.dir, data_dir)]
-        };
-        for dir in &looked {
-            if let [Some(a), Some(b), Some(c), Some(d)] = FILES.map(|names| io::find(dir, &names)) {
-                return Ok([a, b, c, d]);
+        let labels = (0..CLASSES).map(|d| d.to_string());
+        let spec = TaskSpec::classes(name, InputKind::Values { channels: 1 }, labels, l);
+        let example = |images: Arc<Images>| {
+            let order = order.clone();
+            move |i: usize| {
+                let input = sequence(images.pixels.item(i), &order);
+                Ok(Example::classified(input, images.labels[i].into()))
             }
-        }
-        Err(Error::Missing {
-            what: format!(
-                "the MNIST files {} (each plain or .gz)",
-                FILES.map(|names| names[0]).join(", ")
-            ),
-            looked,
-            hint: format!(
-                "Fetch them with `dss data get {name} --data DIR`, or put all four in one folder DIR; then give \
-                 --data DIR or --set task.dir=DIR."
-            ),
-        })
+        };
+        let [train, val] = select([train, val], example(learn));
+        let [test] = select([test], example(exam));
+        Ok(Task::new(spec, [train, val, test], hash, Encoder::Images(encoder)))
     }
 }
 
@@ -157,16 +104,7 @@ struct Images {
 
 impl Images {
     fn read(images: &Path, labels: &Path) -> Result<Self> {
-        let pixels = read_idx(images, 3)?;
-        let Idx { data, .. } = read_idx(labels, 1)?;
-        if data.len() != pixels.len() {
-            let what =
-                format!("{} labels, but {} has {}", data.len(), images.display(), pixels.len());
-            return Err(Error::content(
-                labels,
-                format!("{what} images; the files do not belong together"),
-            ));
-        }
+        let (pixels, data) = read_images(images, labels)?;
         if let Some(i) = data.iter().position(|&label| label >= CLASSES) {
             let what = format!("label {i} is {}; labels must be below {CLASSES}", data[i]);
             return Err(Error::content(labels, what));
@@ -175,25 +113,6 @@ impl Images {
             return Err(Error::content(images, "the images have no pixels"));
         }
         Ok(Self { pixels, labels: data })
-    }
-}
-
-struct Part {
-    images: Arc<Images>,
-    numbers: Vec<u32>,
-    order: Arc<[u32]>,
-}
-
-impl Dataset for Part {
-    fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    fn example(&self, i: usize) -> Result<Example> {
-        let number = self.numbers[i] as usize;
-        let input = sequence(self.images.pixels.item(number), &self.order);
-        let target = Target::Class(self.images.labels[number].into());
-        Ok(Example { input, second: None, target })
     }
 }
 
@@ -217,8 +136,13 @@ fn order(encoder: &ImagesEncoder) -> Arc<[u32]> {
 }
 
 impl ReadFile for ImagesEncoder {
-    /// All images of an idx file.
+    /// The picture of a PNG file, or all images of an idx file.
     fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        if let Some(pixels) = png::read(path, self.pixels.isqrt())?
+            && pixels.len() == self.pixels
+        {
+            return Ok(vec![(io::file_name(path), sequence(&pixels, &order(self)))]);
+        }
         let images = read_idx(path, 3)?;
         if images.item_len() != self.pixels {
             let what = format!(
@@ -241,8 +165,8 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::TaskConfig;
     use crate::idx::tests::idx_bytes;
+    use crate::{Dataset, TaskConfig};
 
     #[test]
     fn bit_reversal_by_hand() {
@@ -253,6 +177,21 @@ mod tests {
         let mut sorted = mnist;
         sorted.sort_unstable();
         assert_eq!(sorted, (0..784).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_png_picture_is_read_as_the_image() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("digit.png");
+        let pixels: Vec<u8> = (0..16).map(|i| i * 15).collect();
+        fs::write(&path, png::encode(&pixels, 4)).unwrap();
+        for bit_reversal in [false, true] {
+            let encoder = ImagesEncoder { pixels: 16, bit_reversal };
+            let expected = sequence(&pixels, &order(&encoder));
+            assert_eq!(encoder.read(&path).unwrap(), [("digit.png".to_owned(), expected)]);
+        }
+        let other = ImagesEncoder { pixels: 784, bit_reversal: false };
+        assert!(other.read(&path).unwrap_err().to_string().contains("4 × 4 pixels, but 28 × 28"));
     }
 
     /// 20 training and 5 test images of 2 × 3 pixels; pixel p of image i is 6 i + p.

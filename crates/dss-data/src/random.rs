@@ -52,7 +52,7 @@ mod tests {
         assert_ne!(order, epoch_order(100, 2, 1));
     }
 
-    // Runs are resumed by recomputing the order, so it must never change. Written down from the first run.
+    // Runs are resumed by recomputing the order, so it must never change. The numbers are those of the first run.
     #[test]
     fn the_order_is_pinned() {
         assert_eq!(epoch_order(8, 1112, 0), [3, 5, 4, 7, 6, 0, 2, 1]);

@@ -107,7 +107,7 @@ fn unpack(path: &Path, wanted: &dyn Fn(&str) -> bool, visit: &mut Visit<'_>) -> 
             visit(&clean, &bytes)?;
         }
     }
-    // What follows the end mark must unpack too: a gzip's checksum stands last.
+    // What follows the end mark must unpack too: a gzip ends with its checksum.
     io::copy(&mut ending, &mut io::sink()).map_err(damaged)?;
     match ending.zeros >= 2 * BLOCK {
         true => Ok(()),
@@ -212,7 +212,7 @@ mod tests {
         let link = |to: &str, name| {
             std::os::unix::fs::symlink(dir.path().join(to), dir.path().join(name)).unwrap();
         };
-        // The same folder twice is no circle.
+        // The same folder twice is not a circle.
         link("b", "c");
         assert_eq!(read(dir.path()).unwrap().len(), 1);
         link("", "b/x");

@@ -87,7 +87,7 @@ pub fn cache_dir() -> PathBuf {
     set("DSS_CACHE").unwrap_or_else(|| user().unwrap_or_else(std::env::temp_dir).join("dss"))
 }
 
-/// Takes examples one after the other and writes them down.
+/// Writes examples one after the other.
 pub(crate) struct Writer {
     file: AtomicFile,
     path: PathBuf,
@@ -165,7 +165,7 @@ fn remove_abandoned(folder: &Path) {
         kind.starts_with("tmp") && changed.and_then(|t| t.elapsed().ok()).is_some_and(|t| t > AGE)
     };
     for file in fs::read_dir(folder).into_iter().flatten().flatten().filter(old) {
-        // What cannot be removed does not stand in the way.
+        // A file that cannot be removed does no harm.
         let _ = fs::remove_file(file.path());
     }
 }

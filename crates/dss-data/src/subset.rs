@@ -1,6 +1,43 @@
-//! The first so many examples of a split.
+//! Splits as selections of examples by number.
 
-use crate::{Error, Result};
+use std::sync::Arc;
+
+use crate::task::Split;
+use crate::{Dataset, Error, Example, Result};
+
+/// Some of the examples of a source.
+struct Selection<F> {
+    numbers: Vec<u32>,
+    example: F,
+}
+
+impl<F: Fn(usize) -> Result<Example> + Send + Sync> Dataset for Selection<F> {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn example(&self, i: usize) -> Result<Example> {
+        (self.example)(self.numbers[i] as usize)
+    }
+}
+
+/// Splits that have the examples of these numbers.
+pub(crate) fn select<const N: usize>(
+    numbers: [Vec<u32>; N],
+    example: impl Fn(usize) -> Result<Example> + Send + Sync + 'static,
+) -> [Arc<dyn Dataset>; N] {
+    let example = Arc::new(example);
+    numbers.map(|numbers| -> Arc<dyn Dataset> {
+        let example = example.clone();
+        Arc::new(Selection { numbers, example: move |i| example(i) })
+    })
+}
+
+/// Keeps as many of the numbers of each split as the settings `train`, `val` and `test` say.
+pub(crate) fn limit_all(counts: [usize; 3], splits: &mut [Vec<u32>; 3]) -> Result<()> {
+    let splits = Split::ALL.iter().zip(counts).zip(splits);
+    splits.into_iter().try_for_each(|((split, count), numbers)| limit(split.name(), count, numbers))
+}
 
 /// Keeps the first `count` numbers; 0 = all. `key` is the setting that says how many.
 pub(crate) fn limit(key: &'static str, count: usize, numbers: &mut Vec<u32>) -> Result<()> {

@@ -15,13 +15,13 @@ pub(crate) trait Source: Send + Sync + 'static {
     fn example(&self, split: &str, i: u64) -> Example;
 }
 
-struct Made<S> {
+struct GeneratedSplit<S> {
     source: Arc<S>,
     split: Split,
     count: usize,
 }
 
-impl<S: Source> Dataset for Made<S> {
+impl<S: Source> Dataset for GeneratedSplit<S> {
     fn len(&self) -> usize {
         self.count
     }
@@ -50,11 +50,10 @@ pub(crate) fn task<S: Source>(
             hash.bytes("target", &target_bytes(&source.example(split.name(), i as u64).target));
         }
     }
-    let [train, val, test] = [0, 1, 2].map(|i| -> Arc<dyn Dataset> {
-        Arc::new(Made { source: source.clone(), split: Split::ALL[i], count: counts[i] })
+    let splits = [0, 1, 2].map(|i| -> Arc<dyn Dataset> {
+        Arc::new(GeneratedSplit { source: source.clone(), split: Split::ALL[i], count: counts[i] })
     });
-    let split_hash = hash.hex();
-    Ok(Task { spec, train, val, test, split_hash, vocabulary: None, encoder, notes: Vec::new() })
+    Ok(Task::new(spec, splits, hash, encoder))
 }
 
 fn target_bytes(target: &Target) -> Vec<u8> {

@@ -6,7 +6,7 @@ use dss_format::encoder::{Column, is_header, is_number};
 use dss_format::feed;
 use serde::{Deserialize, Serialize};
 
-use crate::delimited::{Row, RowReader, Separator};
+use crate::delimited::{Row, RowReader, Separator, is_decimal_comma};
 use crate::{Error, Result, io};
 
 /// Whether the first row of a table holds names.
@@ -22,10 +22,37 @@ pub enum Header {
     No,
 }
 
+/// How the decimals of numbers are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decimal {
+    /// Decide by looking at the first rows.
+    #[default]
+    Auto,
+    /// With a point.
+    #[serde(alias = ".")]
+    Point,
+    /// With a comma.
+    #[serde(alias = ",")]
+    Comma,
+}
+
+/// What is known of a table before it is read.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TableOptions<'a> {
+    /// What separates cells; `None`: the name of the file or the first line tells.
+    pub separator: Option<Separator>,
+    pub decimal: Decimal,
+    pub header: Header,
+    /// Names of columns that make the first row a header when it has one of them.
+    pub names: &'a [&'a str],
+}
+
 /// A table whose first rows have been looked at.
 pub(crate) struct Table {
     pub path: PathBuf,
-    separator: Option<Separator>,
+    pub separator: Separator,
+    pub decimal_comma: bool,
     pub header: Option<Vec<String>>,
     /// The first data rows with their line numbers.
     pub head: Vec<(u64, Vec<String>)>,
@@ -34,25 +61,33 @@ pub(crate) struct Table {
 const HEAD: usize = 100;
 
 impl Table {
-    /// Opens a table; without a separator the first line tells. `names` are column names that, when the first row has
-    /// one of them, make it a header.
-    pub(crate) fn open(
-        path: &Path,
-        separator: Option<Separator>,
-        header: Header,
-        names: &[&str],
-    ) -> Result<Self> {
-        let mut table = Self { path: path.to_owned(), separator, header: None, head: Vec::new() };
-        let mut head = Vec::new();
-        table.read(&mut |line, cells| {
-            head.push((line, cells.iter().map(|cell| cell.to_string()).collect()));
+    pub(crate) fn open(path: &Path, options: TableOptions<'_>) -> Result<Self> {
+        let given = options.separator.or_else(|| Separator::of_name(path));
+        let (mut head, mut separator) = (Vec::new(), given.unwrap_or(Separator::Comma));
+        let reader = RowReader::new(given).with_decimal_comma(options.decimal == Decimal::Comma);
+        for_each_row(path, reader, &mut |row| {
+            separator = row.separator;
+            let cells = row.text().ok_or_else(|| Error::not_utf8(path, row.line))?;
+            head.push((row.line, cells.iter().map(|cell| cell.to_string()).collect::<Vec<_>>()));
             Ok(head.len() <= HEAD)
         })?;
-        table.head = head;
-        if table.head.is_empty() {
+        if head.is_empty() {
             return Err(Error::content(path, "the table is empty"));
         }
-        if header == Header::Yes || header == Header::Auto && table.looks_like_header(names) {
+        let decimal_comma = match options.decimal {
+            Decimal::Auto => separator != Separator::Comma && has_decimal_commas(&head),
+            decimal => decimal == Decimal::Comma,
+        };
+        if decimal_comma && options.decimal == Decimal::Auto {
+            return Self::open(path, TableOptions { decimal: Decimal::Comma, ..options });
+        }
+        let mut table =
+            Self { path: path.to_owned(), separator, decimal_comma, header: None, head };
+        let header = match options.header {
+            Header::Auto => table.looks_like_header(options.names),
+            header => header == Header::Yes,
+        };
+        if header {
             table.take_header();
         }
         if table.head.is_empty() {
@@ -145,21 +180,34 @@ impl Table {
 
     /// Gives the rows to `each`, as long as that wants more.
     fn read(&self, each: &mut dyn FnMut(u64, &[&str]) -> Result<bool>) -> Result<()> {
-        for_each_row(&self.path, self.separator, &mut |row| {
+        let reader = RowReader::new(Some(self.separator)).with_decimal_comma(self.decimal_comma);
+        for_each_row(&self.path, reader, &mut |row| {
             let cells = row.text().ok_or_else(|| Error::not_utf8(&self.path, row.line))?;
             each(row.line, &cells)
         })
     }
 }
 
+/// Whether numbers are written with a decimal comma: some are, none has a point, and not all could be groups of
+/// thousands (`1,234`).
+fn has_decimal_commas(head: &[(u64, Vec<String>)]) -> bool {
+    let cells = || head.iter().flat_map(|(_, row)| row).map(|cell| cell.trim());
+    let commas = || cells().filter(|cell| is_decimal_comma(cell.as_bytes()));
+    let thousands = |cell: &str| {
+        let (whole, rest) = cell.split_once(',').unwrap_or_default();
+        let digits = whole.trim_start_matches(['+', '-']);
+        rest.len() == 3 && digits.len() <= 3 && !digits.starts_with('0')
+    };
+    commas().any(|cell| !thousands(cell)) && !cells().any(|c| c.contains('.') && is_number(c))
+}
+
 /// Gives the rows of a file to `each`, as long as that wants more.
 pub(crate) fn for_each_row(
     path: &Path,
-    separator: Option<Separator>,
+    mut reader: RowReader,
     each: &mut dyn FnMut(Row<'_>) -> Result<bool>,
 ) -> Result<()> {
     let mut file = io::open(path)?;
-    let mut reader = RowReader::new(separator);
     loop {
         let bytes = file.fill_buf().map_err(Error::io("read", path))?;
         let (mut rest, count) = (bytes, bytes.len());

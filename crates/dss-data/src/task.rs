@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hash::SplitHash;
 use crate::{Encoder, Note, Result};
 
 /// What the model reads at each position.
@@ -66,6 +67,20 @@ pub struct TaskSpec {
     pub pair: bool,
 }
 
+impl TaskSpec {
+    /// One class per sequence.
+    pub(crate) fn classes<L: Into<String>>(
+        name: &str,
+        input: InputKind,
+        labels: impl IntoIterator<Item = L>,
+        len: usize,
+    ) -> Self {
+        let labels = labels.into_iter().map(Into::into).collect();
+        let target = TargetKind::Class { labels };
+        Self { name: name.to_owned(), input, target, len, pair: false }
+    }
+}
+
 /// One sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -99,15 +114,34 @@ pub struct Example {
     pub target: Target,
 }
 
-/// What a simple method reaches on the examples of a regression.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+impl Example {
+    /// One sequence and its class.
+    pub(crate) fn classified(input: Input, class: u32) -> Self {
+        Self { input, second: None, target: Target::Class(class) }
+    }
+}
+
+/// What a simple method reaches on the examples of a split.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The method.
     pub name: String,
-    /// Its mean squared error.
-    pub mse: f64,
-    /// Its mean absolute error.
-    pub mae: f64,
+    /// Its share of right classes, of a classification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// Its mean squared error, of a regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mse: Option<f64>,
+    /// Its mean absolute error, of a regression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mae: Option<f64>,
+}
+
+impl Baseline {
+    /// A method of a regression.
+    pub fn errors(name: impl Into<String>, mse: f64, mae: f64) -> Self {
+        Self { name: name.into(), mse: Some(mse), mae: Some(mae), accuracy: None }
+    }
 }
 
 /// A split: examples by number. `example(i)` is a pure function of `i`.
@@ -124,7 +158,7 @@ pub trait Dataset: Send + Sync {
         None
     }
 
-    /// The split as `count` streams that begin anew in each epoch, where it can be: example i is the next window of
+    /// The split as `count` streams that start again in each epoch, where it can be: example i is the next window of
     /// stream i mod `count`; `len() / count` windows each.
     fn streams(&self, _count: usize, _seed: u64, _epoch: u64) -> Option<Arc<dyn Dataset>> {
         None
@@ -153,12 +187,41 @@ pub struct Task {
     pub test: Arc<dyn Dataset>,
     /// SHA-256, in hex, of what identifies the three splits: equal hashes, equal splits.
     pub split_hash: String,
+    /// The hash that earlier versions of the program computed for these splits, where it differs.
+    pub(crate) earlier_split_hash: Option<String>,
     /// The symbol of every token id, for token tasks.
     pub vocabulary: Option<Vec<String>>,
     /// How a new file becomes input; to be stored with the trained model.
     pub encoder: Encoder,
     /// Remarks for the user.
     pub notes: Vec<Note>,
+}
+
+impl Task {
+    /// A task with the splits train, val and test, without remarks.
+    pub(crate) fn new(
+        spec: TaskSpec,
+        [train, val, test]: [Arc<dyn Dataset>; 3],
+        hash: SplitHash,
+        encoder: Encoder,
+    ) -> Self {
+        let vocabulary = match &encoder {
+            Encoder::Listops(encoder) => Some(encoder.vocabulary.symbols().to_vec()),
+            Encoder::Text(encoder) | Encoder::TextPairs(encoder) => {
+                Some(encoder.alphabet.symbols())
+            }
+            Encoder::Lm(encoder) => Some(encoder.labels()),
+            Encoder::Files(encoder) => encoder.vocabulary(),
+            _ => None,
+        };
+        let (split_hash, earlier_split_hash, notes) = (hash.hex(), None, Vec::new());
+        Self { spec, train, val, test, split_hash, earlier_split_hash, vocabulary, encoder, notes }
+    }
+
+    /// Whether a run that stored this split hash had the same splits.
+    pub fn has_splits(&self, split_hash: &str) -> bool {
+        split_hash == self.split_hash || self.earlier_split_hash.as_deref() == Some(split_hash)
+    }
 }
 
 /// The three splits, in the order train, val, test.

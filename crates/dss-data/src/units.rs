@@ -1,4 +1,9 @@
-//! Sizes in words.
+//! Sizes and counts in words.
+
+/// `1 step`, `2 steps`.
+pub fn plural(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
 
 /// A size such as `84.1 MB`; 1 MB is a million bytes.
 pub fn bytes(n: u64) -> String {
@@ -19,6 +24,11 @@ pub fn bytes(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([0, 1, 2].map(|n| plural(n, "step")), ["0 steps", "1 step", "2 steps"]);
+    }
 
     #[test]
     fn sizes() {

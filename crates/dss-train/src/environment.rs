@@ -1,7 +1,7 @@
 //! Where a run takes place: `environment.json` of the run directory.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -28,13 +28,16 @@ pub struct Environment {
     pub simd: String,
     /// When the run (or its last part) began: seconds since 1970.
     pub started: u64,
+    /// The folder that `--data` named, as an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
 }
 
 impl Environment {
     const FILE: &str = "environment.json";
 
-    /// This process, now.
-    pub fn current(threads: usize) -> Self {
+    /// This process, now, with the data folder `data`.
+    pub fn current(threads: usize, data: Option<&Path>) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -45,6 +48,7 @@ impl Environment {
             threads,
             simd: dss_kernels::simd_name().to_owned(),
             started: now.as_secs(),
+            data: data.and_then(|data| std::path::absolute(data).ok()),
         }
     }
 
@@ -65,6 +69,11 @@ impl Environment {
         serde_json::from_str(&text)
             .map(Some)
             .map_err(|error| Error::Damaged { path, what: error.to_string() })
+    }
+
+    /// The data folder of a run, if it was given one.
+    pub fn data_dir(run_dir: &Path) -> Option<PathBuf> {
+        Self::read(run_dir).ok().flatten()?.data
     }
 }
 

@@ -25,10 +25,10 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was expected and what stands there.
+        /// What was expected and what is there.
         what: String,
     },
-    /// The best model of a run is not there to go on with.
+    /// The best model of a run is missing or not the one expected.
     #[error(
         "the run's best model cannot be used: {what}; put {} back as it was, or start a new run in another \
          directory with --out",
@@ -49,7 +49,7 @@ pub enum Error {
         /// The run directory.
         dir: PathBuf,
     },
-    /// Another process is at work in the directory.
+    /// Another process is writing to the directory.
     #[error("{} is in use by another process: wait for it to end, or choose another directory with --out", dir.display())]
     RunBusy {
         /// The run directory.
@@ -73,7 +73,7 @@ pub enum Error {
         /// The link.
         path: PathBuf,
     },
-    /// There is nothing to go on with.
+    /// There is nothing to resume.
     #[error(
         "{} holds no saved state to resume: start a new run, without --resume and in another directory",
         dir.display()
@@ -82,10 +82,10 @@ pub enum Error {
         /// The run directory.
         dir: PathBuf,
     },
-    /// A run can only go on with the settings it began with.
+    /// A run can only be resumed with the settings it was started with.
     #[error(
-        "the run in {} was started with other settings ({}): resume it with the same ones (train.epochs and \
-         train.max_steps may grow, {} may change), or choose another directory with --out",
+        "the run in {} was started with other settings ({}): resume it with the same ones (train.epochs, \
+         train.min_steps and train.max_steps may grow, {} may change), or choose another directory with --out",
         dir.display(), keys.join(", "), crate::run_dir::FREE.join(", ")
     )]
     ConfigDiffers {
@@ -105,14 +105,14 @@ pub enum Error {
         /// Split hash of the data now.
         now: String,
     },
-    /// The loss, a gradient or a parameter is no longer a finite number.
+    /// The loss, a gradient or a parameter is not finite.
     #[error("step {step}: {what}; {}{}", place, hint(*group, saved))]
     NonFinite {
         /// The optimiser step, counted from 1.
         step: u64,
         /// What was seen first, such as `the loss is NaN`.
         what: String,
-        /// Where the first bad value stands.
+        /// Where the first bad value is.
         place: String,
         /// The parameter group it belongs to; `None` if only activations overflowed.
         group: Option<dss_nn::ParamGroup>,
@@ -122,6 +122,14 @@ pub enum Error {
     /// A model and the data it was given do not belong together.
     #[error("the model and the data do not fit: {0}")]
     Mismatch(String),
+    /// A checkpoint that a training cannot start from.
+    #[error("cannot start from {}: {what}", path.display())]
+    Transfer {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What does not fit.
+        what: String,
+    },
     /// The run would not fit into memory.
     #[error(
         "the run needs about {needed_mb} MB of memory, but {available_mb} MB are available: lower train.batch{}, \

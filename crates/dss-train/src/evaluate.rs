@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::module::Module;
 use burn::tensor::{DType, Device};
-use dss_data::{BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
+use dss_data::{Batch, BatchTarget, Dataset, Loader, Padding, Task, TaskSpec};
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::{Mode, Model};
 
@@ -28,19 +28,29 @@ pub fn evaluate(
     Ok(scores.expect("nobody interrupts"))
 }
 
-/// As [`evaluate`]; `proceed` is told the number of examples done and may end it, which gives `None`.
+/// One batch of an evaluation.
+pub struct ScoredBatch<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// What the model says about it, `[rows, width]`.
+    pub outputs: &'a [f64],
+    /// Examples done, those of this batch included.
+    pub done: usize,
+}
+
+/// As [`evaluate`]; `proceed` sees each batch and may end the evaluation, which gives `None`.
 pub fn evaluate_while(
     model: &Model,
     dataset: &Arc<dyn Dataset>,
     spec: &TaskSpec,
     batch: usize,
-    proceed: &mut dyn FnMut(usize) -> bool,
+    proceed: &mut dyn FnMut(&ScoredBatch<'_>) -> bool,
 ) -> Result<Option<Scores>> {
     bridge::check_fit(model.io(), spec)?;
     model.check_len(spec.len)?;
     let model = model.valid();
     let device = model.device();
-    let measure = Measure::of(&spec.target);
+    let measure = Measure::for_target(&spec.target);
     let classes = bridge::labels(spec).len();
     let confused = measure == Measure::Accuracy && (1..=MAX_CONFUSION).contains(&classes);
     let mut confusion = confused.then(|| vec![vec![0; classes]; classes]);
@@ -55,13 +65,15 @@ pub fn evaluate_while(
         let logits =
             model.forward(input, &batch.lengths, &model.cut(&prepared, batch.l), Mode::Eval).logits;
         let [_, width] = logits.dims();
-        let found = loss::assess(&bridge::host(&logits), width, &batch.target, 1);
+        let outputs = bridge::host(&logits);
+        let found = loss::assess(&outputs, width, &batch.target, 1);
         tally.add(&found.tally);
         tally.examples += batch.examples as u64;
         if let Some(confusion) = &mut confusion {
             count(confusion, &batch.target, &found.predicted);
         }
-        if !proceed(tally.examples as usize) {
+        let done = tally.examples as usize;
+        if !proceed(&ScoredBatch { batch: &batch, outputs: &outputs, done }) {
             return Ok(None);
         }
     }
@@ -113,10 +125,11 @@ pub fn evaluate_checkpoint(
         model = model.at_rate(r)?;
         trained_len = model.io().len;
         notes.push(format!(
-            "the model was trained at {then} samples per second, the data has {now}: Δ is multiplied by {r}"
+            "the model was trained at {then} samples per second, the data has {now}: Δ is multiplied by {}",
+            (r * 1e4).round() / 1e4
         ));
     }
-    if meta.split_hash != task.split_hash {
+    if !task.has_splits(&meta.split_hash) {
         notes.push(format!(
             "the data is split differently than in training ({} now, {} then): \
              examples may have been seen in training",

@@ -10,6 +10,7 @@
 // Under the name that most programs use.
 extern crate burn_core as burn;
 
+pub mod answers;
 pub mod bridge;
 pub mod config;
 pub mod environment;
@@ -19,6 +20,7 @@ pub mod loss;
 pub mod memory;
 pub mod optimiser;
 pub mod predict;
+pub mod pretext;
 pub mod run_dir;
 pub mod schedule;
 pub mod scores;
@@ -26,9 +28,10 @@ pub mod text;
 pub mod threads;
 mod trainer;
 
-pub use config::{Config, Schedule, TrainConfig};
+pub use config::{Config, Objective, Schedule, TrainConfig};
 pub use error::{Error, Result};
 pub use scores::Scores;
 pub use trainer::{
-    Event, Found, Observer, Split, Stopped, Summary, TrainOptions, epoch_batches, gradients, train,
+    Event, Observer, Split, StepGradients, Stopped, Summary, TrainOptions, epoch_batches,
+    gradients, train,
 };

@@ -17,7 +17,7 @@ use crate::scores::Tally;
 const BLOCK: usize = 512;
 
 /// What a batch of outputs is worth.
-pub struct Assessed {
+pub struct Assessment {
     /// Sums over the batch.
     pub tally: Tally,
     /// d(sum of losses / `total`)/d(outputs), shaped as the outputs.
@@ -43,7 +43,7 @@ pub fn scored(target: &BatchTarget) -> u64 {
 ///
 /// # Panics
 /// If the target does not have one entry per row (classes) or per output (values), or a class is not below `width`.
-pub fn assess(outputs: &[f64], width: usize, target: &BatchTarget, total: u64) -> Assessed {
+pub fn assess(outputs: &[f64], width: usize, target: &BatchTarget, total: u64) -> Assessment {
     let mut gradient = vec![0.0; outputs.len()];
     let weight = 1.0 / total.max(1) as f64;
     let (mut tally, mut predicted) = (Tally::default(), Vec::new());
@@ -94,7 +94,7 @@ pub fn assess(outputs: &[f64], width: usize, target: &BatchTarget, total: u64) -
             blocks.iter().for_each(|block| tally.add(block));
         }
     }
-    Assessed { tally, gradient, predicted }
+    Assessment { tally, gradient, predicted }
 }
 
 /// Softmax of a row.

@@ -1,7 +1,7 @@
 //! Learning rates over time: a linear warm-up, then constant, half a cosine, or decay on a plateau.
 //!
 //! A schedule is a factor that scales the learning rates of all parameter groups alike. What it has seen so far is
-//! plain data ([`ScheduleState`]), so that a resumed run goes on with the same rates.
+//! plain data ([`ScheduleState`]), so that a resumed run continues with the same rates.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ impl LearningRate {
         }
     }
 
-    /// The same schedule, going on from a saved state.
+    /// The same schedule, continued from a saved state.
     pub fn with_state(mut self, state: ScheduleState) -> Self {
         self.state = state;
         self
@@ -67,7 +67,7 @@ impl LearningRate {
 
     /// The rate of step `step` (counted from 0) for a group whose own rate is `base`.
     ///
-    /// Warm-up: `base · (step + 1) / warmup_steps`. Afterwards no schedule goes below `min_lr`, unless `base` lies
+    /// Warm-up: `base · (step + 1) / warmup_steps`. Afterwards no schedule goes below `min_lr`, unless `base` is
     /// below it already.
     pub fn rate(&self, base: f64, step: u64) -> f64 {
         if step < self.warmup_steps {
@@ -89,7 +89,7 @@ impl LearningRate {
     ///
     /// The rule is PyTorch's `ReduceLROnPlateau` with a relative threshold of 1e-4: a score is better if it exceeds
     /// the best one by more than 1e-4 of its magnitude; after more than `patience` evaluations in a row that are not,
-    /// the factor is multiplied by `plateau_factor` and the count begins anew. (For positive scores this is its
+    /// the factor is multiplied by `plateau_factor` and the count starts again. (For positive scores this is its
     /// `mode="max"`; for negated errors, its `mode="min"` on the error.)
     pub fn observe(&mut self, score: f64) -> bool {
         let state = &mut self.state;

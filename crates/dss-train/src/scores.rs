@@ -19,7 +19,7 @@ pub enum Measure {
 
 impl Measure {
     /// That of a task.
-    pub fn of(target: &TargetKind) -> Self {
+    pub fn for_target(target: &TargetKind) -> Self {
         match target {
             TargetKind::Class { .. } | TargetKind::PositionClasses { .. } => Self::Accuracy,
             TargetKind::Values { .. } | TargetKind::PositionValues { .. } => Self::Error,
@@ -108,10 +108,26 @@ impl Scores {
         classes.max().filter(|_| all > 0).map(|most| most as f64 / all as f64)
     }
 
-    /// The model's own errors, as `this model`, then the baselines; nothing if there are none.
+    /// Mean over the classes of F1, the harmonic mean of precision and recall: a class counts as much as any other, however
+    /// rare it is. Classes that are neither true nor predicted anywhere are left out.
+    pub fn macro_f1(&self) -> Option<f64> {
+        let matrix = self.confusion.as_ref()?;
+        let cell = |row: &Vec<u64>, class: usize| row.get(class).copied().unwrap_or(0);
+        let f1 = |class: usize| {
+            let is_true: u64 = matrix[class].iter().sum();
+            let predicted: u64 = matrix.iter().map(|row| cell(row, class)).sum();
+            let hits = cell(&matrix[class], class);
+            (is_true + predicted > 0).then(|| 2.0 * hits as f64 / (is_true + predicted) as f64)
+        };
+        let classes: Vec<f64> = (0..matrix.len()).filter_map(f1).collect();
+        (!classes.is_empty()).then(|| classes.iter().sum::<f64>() / classes.len() as f64)
+    }
+
+    /// The model's own scores, as `this model`, then the baselines; nothing if there are none.
     pub fn with_baselines(&self) -> Vec<Baseline> {
-        let own = self.mse.zip(self.mae).filter(|_| !self.baselines.is_empty());
-        let own = own.map(|(mse, mae)| Baseline { name: "this model".into(), mse, mae });
+        let Self { accuracy, mse, mae, .. } = *self;
+        let own = Baseline { name: "this model".into(), accuracy, mse, mae };
+        let own = (!self.baselines.is_empty()).then_some(own);
         own.into_iter().chain(self.baselines.iter().cloned()).collect()
     }
 }
@@ -196,5 +212,19 @@ mod tests {
         assert_eq!(scores(Some(vec![vec![3, 1], vec![0, 4]])).majority(), Some(0.5));
         assert_eq!(scores(Some(vec![vec![0, 0], vec![0, 0]])).majority(), None);
         assert_eq!(scores(None).majority(), None);
+    }
+
+    #[test]
+    fn macro_f1_counts_rare_classes_fully() {
+        let scores = |confusion| Scores { confusion, ..Scores::default() };
+        // F1 of the first class: precision 3/3, recall 3/4; of the second: 4/5 and 4/4; the third does not occur.
+        let matrix = vec![vec![3, 1, 0], vec![0, 4, 0], vec![0, 0, 0]];
+        let f1 = scores(Some(matrix)).macro_f1().unwrap();
+        assert!((f1 - 0.5 * (6.0 / 7.0 + 8.0 / 9.0)).abs() < 1e-12, "{f1}");
+        // Always the most frequent class: 90 % right, but useless for the other.
+        let f1 = scores(Some(vec![vec![90, 0], vec![10, 0]])).macro_f1().unwrap();
+        assert!((f1 - 0.5 * 180.0 / 190.0).abs() < 1e-12, "{f1}");
+        assert_eq!(scores(None).macro_f1(), None);
+        assert_eq!(scores(Some(vec![vec![0]])).macro_f1(), None);
     }
 }

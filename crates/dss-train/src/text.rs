@@ -1,9 +1,6 @@
 //! Numbers in words, for people.
 
-/// `1 step`, `2 steps`.
-pub fn plural(n: u64, noun: &str) -> String {
-    format!("{n} {}", of_number(n, noun))
-}
+pub use dss_data::units::plural;
 
 /// `step` for 1, else `steps`.
 pub fn of_number(n: u64, noun: &str) -> String {
@@ -23,11 +20,6 @@ pub fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_is_not_many() {
-        assert_eq!([0, 1, 2].map(|n| plural(n, "step")), ["0 steps", "1 step", "2 steps"]);
-    }
 
     #[test]
     fn times_are_short() {

@@ -6,7 +6,7 @@ use super::samples::{Coding, Samples};
 
 const PCM: u16 = 1;
 const FLOAT: u16 = 3;
-/// The format stands in the first two bytes of a longer code, 24 bytes into the chunk.
+/// The format is the first two bytes of a longer code, 24 bytes into the chunk.
 const EXTENSIBLE: u16 = 0xfffe;
 /// Programs that write to a pipe do not know the size of the data: they write 0, or a number from here on (`sox`
 /// 0x7FFFF000, `arecord` 0x80000000, `ffmpeg` 0xFFFFFFFF). The data then go to the end.

@@ -2,8 +2,11 @@
 
 use super::{Archive, Entry, Form, Official, Sum};
 
-const GENERATED: Entry =
-    Entry { tasks: &[], generated: true, forms: &[], official: None, sums: &[], picture: false };
+const FROM_FILES: Entry =
+    Entry { tasks: &[], generated: false, forms: &[], official: None, sums: &[], picture: false };
+const GENERATED: Entry = Entry { generated: true, ..FROM_FILES };
+const ONE_VERSION: Official =
+    Official { about: "", licence: "", archives: &[], others: &[], then: None };
 
 const LRA_ABOUT: &str = "Long Range Arena release (Tay et al. 2021)";
 const LRA_LICENCE: &str = "none stated for the data; the code is Apache-2.0";
@@ -30,7 +33,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     IMDB,
     Entry {
         tasks: &["retrieval"],
-        generated: false,
         forms: &[
             Form {
                 about: "the tables of the Long Range Arena",
@@ -55,13 +57,12 @@ pub(super) const ENTRIES: &[Entry] = &[
             about: LRA_ABOUT,
             licence: LRA_LICENCE,
             archives: LRA,
-            others: &[],
             then: Some(
                 "unpack its tables: tar -xzf DIR/lra_release.gz -C DIR lra_release/lra_release/tsv_data",
             ),
+            ..ONE_VERSION
         }),
-        sums: &[],
-        picture: false,
+        ..FROM_FILES
     },
     CIFAR10,
     Entry {
@@ -70,8 +71,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             about: LRA_ABOUT,
             licence: LRA_LICENCE,
             archives: LRA,
-            others: &[],
             then: Some("name it for the training: --set task.dir=DIR/lra_release.gz"),
+            ..ONE_VERSION
         }),
         picture: true,
         ..GENERATED
@@ -93,7 +94,6 @@ const RETRIEVAL: &[&str] = &[
 
 const SHAKESPEARE: Entry = Entry {
     tasks: &["lm"],
-    generated: false,
     forms: &[Form {
         about: "tiny Shakespeare; any other text with --data FILE",
         folders: &["", "text_lm", "tinyshakespeare"],
@@ -108,19 +108,17 @@ const SHAKESPEARE: Entry = Entry {
             bytes: 1_115_394,
             sha256: Some("86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"),
         }],
-        others: &[],
-        then: None,
+        ..ONE_VERSION
     }),
     sums: &[Sum {
         name: "tinyshakespeare_input.txt",
         sha256: "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
     }],
-    picture: false,
+    ..FROM_FILES
 };
 
 const ETT: Entry = Entry {
     tasks: &["forecast"],
-    generated: false,
     forms: &[Form {
         about: "ETTh1; any other table with --data FILE",
         folders: &["", "ett", "ETT-small"],
@@ -135,21 +133,19 @@ const ETT: Entry = Entry {
             bytes: 2_589_657,
             sha256: Some("f18de3ad269cef59bb07b5438d79bb3042d3be49bdeecf01c1cd6d29695ee066"),
         }],
-        others: &[],
-        then: None,
+        ..ONE_VERSION
     }),
     sums: &[Sum {
         name: "ETTh1.csv",
         sha256: "f18de3ad269cef59bb07b5438d79bb3042d3be49bdeecf01c1cd6d29695ee066",
     }],
-    picture: false,
+    ..FROM_FILES
 };
 
 const MNIST: Entry = Entry {
     tasks: &["smnist", "pmnist"],
-    generated: false,
     forms: &[Form {
-        about: "the four idx files",
+        about: "the four idx files of MNIST",
         folders: &["", "mnist"],
         files: &[
             &["train-images-idx3-ubyte", "train-images.idx3-ubyte"],
@@ -187,8 +183,7 @@ const MNIST: Entry = Entry {
                 sha256: Some("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
             },
         ],
-        others: &[],
-        then: None,
+        ..ONE_VERSION
     }),
     sums: &[
         Sum {
@@ -209,11 +204,11 @@ const MNIST: Entry = Entry {
         },
     ],
     picture: true,
+    ..FROM_FILES
 };
 
 const IMDB: Entry = Entry {
     tasks: &["text"],
-    generated: false,
     forms: &[
         Form {
             about: "two tables",
@@ -255,18 +250,15 @@ const IMDB: Entry = Entry {
             bytes: 84_125_825,
             sha256: Some("c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"),
         }],
-        others: &[],
-        then: None,
+        ..ONE_VERSION
     }),
-    sums: &[],
-    picture: false,
+    ..FROM_FILES
 };
 
 const CIFAR: &[&str] = &["", "cifar10", "cifar-10", "cifar-10-batches-bin"];
 
 const CIFAR10: Entry = Entry {
     tasks: &["image"],
-    generated: false,
     forms: &[
         Form {
             about: "the official batches",
@@ -305,8 +297,7 @@ const CIFAR10: Entry = Entry {
             bytes: 170_052_171,
             sha256: Some("c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"),
         }],
-        others: &[],
-        then: None,
+        ..ONE_VERSION
     }),
     sums: &[
         Sum {
@@ -335,9 +326,11 @@ const CIFAR10: Entry = Entry {
         },
     ],
     picture: true,
+    ..FROM_FILES
 };
 
-const CLIPS: &[&str] = &[
+/// Folders of a data folder where speech is looked for.
+pub(crate) const CLIPS: &[&str] = &[
     "",
     "speech_commands",
     "speech_commands10",
@@ -348,7 +341,6 @@ const CLIPS: &[&str] = &[
 
 const SPEECH: Entry = Entry {
     tasks: &["speech", "speech-mfcc"],
-    generated: false,
     forms: &[
         Form { about: "a folder for each word", folders: CLIPS, files: &[&["yes/", "train/yes/"]] },
         Form {
@@ -384,6 +376,5 @@ const SPEECH: Entry = Entry {
         }],
         then: None,
     }),
-    sums: &[],
-    picture: false,
+    ..FROM_FILES
 };

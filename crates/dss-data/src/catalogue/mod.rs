@@ -7,9 +7,10 @@ mod sums;
 
 use std::path::Path;
 
+pub(crate) use self::entries::CLIPS;
 pub(crate) use self::presence::given;
-pub use self::presence::{Found, Presence};
-pub use self::status::{Get, State, Status, list};
+pub use self::presence::{CompleteForm, Presence};
+pub use self::status::{Availability, Publication, Status, list};
 #[cfg(feature = "download")]
 pub(crate) use self::sums::sha256;
 pub use self::sums::{Verdict, judge};

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::{Entry, Form};
-use crate::{TaskConfig, io};
+use crate::{Error, Result, TaskConfig, io};
 
-/// What was found of the data of a task.
-#[derive(Debug)]
+/// What is there of the data of a task.
+#[derive(Debug, Default)]
 pub struct Presence {
     /// Every folder that was searched.
     pub looked: Vec<PathBuf>,
     /// The data, if they are complete.
-    pub found: Option<Found>,
+    pub found: Option<CompleteForm>,
     /// What is missing of the form that is nearest to complete.
     pub missing: Vec<&'static str>,
     /// Whether some of its files are there.
@@ -20,21 +20,45 @@ pub struct Presence {
 
 /// Complete data.
 #[derive(Debug)]
-pub struct Found {
-    /// What they are.
-    pub about: &'static str,
-    /// The files or folders.
+pub struct CompleteForm {
+    /// Which of the forms of the data it is.
+    pub form: &'static Form,
+    /// The files or folders, in the order of the form's names.
     pub files: Vec<PathBuf>,
 }
 
 /// The place that the settings of a task name: `task.dir` or `task.path`.
 pub(crate) fn given(config: &TaskConfig, data_dir: Option<&Path>) -> Option<PathBuf> {
-    config.place().map(|place| io::resolve(place, data_dir))
+    config.place().map(|place| io::resolve(&place, data_dir))
 }
 
 impl Entry {
+    /// The data in the folder `dir`, a setting, or in the data folder if that is empty.
+    pub(crate) fn find(&'static self, dir: &str, data_dir: Option<&Path>) -> Result<CompleteForm> {
+        let top = match dir.is_empty() {
+            true => data_dir.map(Path::to_owned),
+            false => Some(io::resolve(dir, data_dir)),
+        };
+        let presence = top.map(|top| self.look(&top)).unwrap_or_default();
+        presence.found.ok_or_else(|| Error::Missing {
+            what: format!("{} (each file plain or .gz)", self.wanted().join("; or ")),
+            looked: presence.looked,
+            hint: format!(
+                "Fetch them with `dss data get {} --data DIR`, or put them in one folder DIR; then give --data DIR or \
+                 --set task.dir=DIR.",
+                self.tasks[0]
+            ),
+        })
+    }
+
+    /// The sets of files of which one is needed.
+    pub(crate) fn wanted(&self) -> Vec<String> {
+        let names = |form: &Form| form.names().collect::<Vec<_>>().join(", ");
+        self.forms.iter().map(|form| format!("{} ({})", names(form), form.about)).collect()
+    }
+
     /// Looks for the data in a folder, which is the data folder or one that the settings name.
-    pub fn look(&self, top: &Path) -> Presence {
+    pub fn look(&'static self, top: &Path) -> Presence {
         let mut looked: Vec<PathBuf> = Vec::new();
         for folder in self.forms.iter().flat_map(|form| form.folders) {
             let place = if folder.is_empty() { top.to_owned() } else { top.join(folder) };
@@ -48,7 +72,7 @@ impl Entry {
             for form in self.forms.iter().filter(here) {
                 let (files, missing) = form.look(place);
                 if missing.is_empty() {
-                    let found = Some(Found { about: form.about, files });
+                    let found = Some(CompleteForm { form, files });
                     return Presence { looked, found, missing, partly: false };
                 }
                 if best.as_ref().is_none_or(|(n, _)| files.len() > *n) {
@@ -105,12 +129,12 @@ mod tests {
             }
         }
         let found = look().found.unwrap();
-        assert_eq!((found.about, found.files.len()), ("the four idx files", 4));
+        assert_eq!((found.form.about, found.files.len()), ("the four idx files of MNIST", 4));
         assert!(found.files[1].ends_with("mnist/train-labels.idx1-ubyte.gz"));
     }
 
     #[test]
-    fn folders_are_no_files() {
+    fn a_folder_is_not_taken_for_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let speech = entry("speech").unwrap();
         fs::write(dir.path().join("yes"), "").unwrap();
@@ -119,7 +143,7 @@ mod tests {
         let found = speech.look(dir.path()).found.unwrap();
         assert_eq!(found.files, [dir.path().join("speech_commands/train/yes")]);
         fs::create_dir(dir.path().join("speech_commands_v0.02.tar.gz")).unwrap();
-        assert_eq!(speech.look(dir.path()).found.unwrap().about, "a folder for each word");
+        assert_eq!(speech.look(dir.path()).found.unwrap().form.about, "a folder for each word");
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Form, Official, entry};
+use super::{Official, entry};
 use crate::units::bytes;
 use crate::{TaskConfig, make};
 
 /// Whether a task can be trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum Availability {
     /// Its data are made on the fly.
     Generated,
     /// Its data are there.
@@ -31,7 +31,7 @@ pub struct Status {
     /// What the task is.
     pub about: &'static str,
     /// Whether it can be trained on.
-    pub state: State,
+    pub state: Availability,
     /// The files or folders that are there.
     pub files: Vec<PathBuf>,
     /// What they are.
@@ -47,14 +47,14 @@ pub struct Status {
     /// Files that were fetched in part.
     pub parts: Vec<PathBuf>,
     /// How to fetch them.
-    pub get: Option<Get>,
+    pub get: Option<Publication>,
     /// The command that makes them.
     pub make: Option<String>,
 }
 
 /// A published data set.
 #[derive(Clone, Debug, Serialize)]
-pub struct Get {
+pub struct Publication {
     /// The command that fetches it.
     pub command: String,
     /// What it is.
@@ -80,7 +80,7 @@ fn status(task: &'static str, data_dir: Option<&Path>) -> Status {
     let mut status = Status {
         task,
         about: TaskConfig::about(task).unwrap_or_default(),
-        state: State::Own,
+        state: Availability::Own,
         files: Vec::new(),
         form: None,
         wanted: Vec::new(),
@@ -92,22 +92,21 @@ fn status(task: &'static str, data_dir: Option<&Path>) -> Status {
         make: make::is_made(task).then(|| format!("dss data make {task}")),
     };
     let Some(entry) = entry(task) else { return status };
-    status.get = entry.official.as_ref().map(|official| Get::of(task, official, data_dir));
+    status.get =
+        entry.official.as_ref().map(|official| Publication::describe(task, official, data_dir));
     if entry.generated {
-        status.state = State::Generated;
+        status.state = Availability::Generated;
         return status;
     }
-    status.state = State::Missing;
-    let names = |form: &Form| form.names().collect::<Vec<_>>().join(", ");
-    let forms = entry.forms.iter();
-    status.wanted = forms.map(|form| format!("{} ({})", names(form), form.about)).collect();
+    status.state = Availability::Missing;
+    status.wanted = entry.wanted();
     let Some(top) = data_dir else { return status };
     let presence = entry.look(top);
     status.looked = presence.looked;
     (status.missing, status.partly) = (presence.missing, presence.partly);
     if let Some(found) = presence.found {
-        status.state = State::There;
-        status.form = Some(found.about);
+        status.state = Availability::There;
+        status.form = Some(found.form.about);
         status.files = found.files;
         return status;
     }
@@ -120,8 +119,8 @@ fn status(task: &'static str, data_dir: Option<&Path>) -> Status {
     status
 }
 
-impl Get {
-    fn of(task: &str, official: &Official, data_dir: Option<&Path>) -> Self {
+impl Publication {
+    fn describe(task: &str, official: &Official, data_dir: Option<&Path>) -> Self {
         let dir = data_dir.unwrap_or(Path::new("DIR"));
         let there = |dir: &Path| official.archives.iter().all(|a| dir.join(a.name).is_file());
         Self {
@@ -141,14 +140,14 @@ impl Display for Status {
         const NAME: usize = 13;
         let mut lines = Vec::new();
         match self.state {
-            State::Generated => lines.push("generated; nothing to fetch".to_owned()),
-            State::Own => lines.push("your own files: dss train files --set path=FILE".to_owned()),
-            State::There => {
+            Availability::Generated => lines.push("generated; nothing to fetch".to_owned()),
+            Availability::Own => lines.push("your own files: dss train files FILE".to_owned()),
+            Availability::There => {
                 let form = self.form.unwrap_or_default();
                 lines.push(format!("there: {form}"));
                 lines.extend(self.files.iter().map(|file| format!("  {}", file.display())));
             }
-            State::Missing => {
+            Availability::Missing => {
                 lines.push("missing; one of these is needed:".to_owned());
                 lines.extend(self.wanted.iter().map(|files| format!("  {files}")));
                 let looked: Vec<_> = self.looked.iter().map(|p| p.display().to_string()).collect();
@@ -167,12 +166,12 @@ impl Display for Status {
                 }
             }
         }
-        if self.state != State::There
+        if self.state != Availability::There
             && let Some(get) = &self.get
         {
             let what = match (get.fetched, self.state) {
                 (true, _) => "fetched already",
-                (_, State::Generated) => "the published one",
+                (_, Availability::Generated) => "the published one",
                 _ => "fetch it",
             };
             lines.push(format!("{what}: {} ({})", get.command, bytes(get.bytes)));
@@ -199,7 +198,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let of = |task: &'static str| status(task, Some(dir.path()));
         let missing = of("smnist");
-        assert_eq!((missing.state, missing.missing.len()), (State::Missing, 4));
+        assert_eq!((missing.state, missing.missing.len()), (Availability::Missing, 4));
         let text = missing.to_string();
         for part in [
             "smnist       missing",
@@ -220,7 +219,7 @@ mod tests {
             fs::write(dir.path().join(archive.name), "").unwrap();
         }
         let there = of("pmnist");
-        assert_eq!((there.state, there.files.len()), (State::There, 4));
+        assert_eq!((there.state, there.files.len()), (Availability::There, 4));
         assert!(there.to_string().contains("t10k-labels-idx1-ubyte.gz"));
     }
 
@@ -231,12 +230,12 @@ mod tests {
         let state = |task| list.iter().find(|s| s.task == task).unwrap().state;
         assert_eq!(
             [state("listops"), state("delay"), state("files")],
-            [State::Generated, State::Generated, State::Own]
+            [Availability::Generated, Availability::Generated, Availability::Own]
         );
         for status in &list {
             let text = status.to_string();
             assert!(text.starts_with(status.task) && text.ends_with('\n'), "{text}");
-            if status.state == State::Missing {
+            if status.state == Availability::Missing {
                 assert!(text.contains("DSS_DATA"), "{text}");
             }
             let json = serde_json::to_value(status).unwrap();

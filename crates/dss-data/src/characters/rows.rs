@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use crate::delimited::{ROW_LIMIT, Separator, too_long};
+use crate::delimited::{ROW_LIMIT, RowReader, Separator, too_long};
 use crate::{Error, Result, io, table};
 
 /// Columns that [`first`] looks at.
@@ -45,7 +45,7 @@ pub(crate) fn for_each_row(path: &Path, most: usize, visit: &mut VisitCells<'_>)
         Some(_) => for_each_line(path, &mut |number, line| {
             visit(number, &line.splitn(most, |&b| b == b'\t').collect::<Vec<_>>())
         }),
-        None => table::for_each_row(path, Some(Separator::Comma), &mut |row| {
+        None => table::for_each_row(path, RowReader::new(Some(Separator::Comma)), &mut |row| {
             visit(row.line, &row.cells().collect::<Vec<_>>())?;
             Ok(true)
         }),

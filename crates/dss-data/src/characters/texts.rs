@@ -56,13 +56,13 @@ impl<'w> TextWriter<'w> {
         }
     }
 
-    /// Writes a cut text down; its number is how many were written before it.
+    /// Stores a cut text; its number is how many were written before it.
     pub(crate) fn push(&mut self, label: u32, cut: &[u8], digest: &TextDigest) -> Result<()> {
         self.digests.extend_from_slice(digest);
         self.writer.push(label, cut)
     }
 
-    /// Writes something else down, after the last text.
+    /// Stores something else, after the last text.
     pub(crate) fn extra(&mut self, bytes: &[u8]) -> Result<()> {
         self.writer.push(0, bytes)
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use self::sample::Sample;
+pub use self::sample::{Sample, text as token_text};
 pub use self::split::{Lengths, SplitReport, ValueRange};
 use crate::catalogue::{self, Verdict, given, judge};
 use crate::note::{Note, skipped_entries};
@@ -17,7 +17,7 @@ use crate::units::bytes;
 use crate::{InputKind, Result, TargetKind, Task, TaskConfig};
 use dss_format::encoder::{SPECIALS, UNK};
 
-/// Everything that was found out.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Name of the task.
@@ -77,13 +77,6 @@ impl Report {
     }
 }
 
-/// The same settings, faulty files left out where the task can do that.
-pub fn skipping(config: &TaskConfig) -> TaskConfig {
-    let mut config = config.clone();
-    config.set_skip_bad();
-    config
-}
-
 /// Loads a task, faulty files left out and listed, and looks at every example.
 ///
 /// Data that cannot be loaded at all are a fault in the report, not an error.
@@ -99,7 +92,7 @@ pub fn check(config: &TaskConfig, data_dir: Option<&Path>, progress: &dyn Fn(&st
         faults: Vec::new(),
     };
     report.look_at_files(config, data_dir, progress);
-    match skipping(config).load(data_dir, progress) {
+    match config.skipping_bad().load(data_dir, progress) {
         Ok(task) => report.look_at_task(&task, progress),
         Err(error) => report.faults.push(error.message_and_hint()),
     }
@@ -120,7 +113,7 @@ impl Report {
         let found = given.as_deref().or(data_dir).and_then(|top| entry?.look(top).found);
         let named = given.into_iter().filter(|path| path.exists()).collect();
         for path in found.map_or(named, |found| found.files) {
-            match FileReport::of(entry, &path, progress) {
+            match FileReport::examine(entry, &path, progress) {
                 Ok(file) => {
                     match file.verdict {
                         Some(Verdict::Mismatch) => self.faults.push(format!(
@@ -141,7 +134,7 @@ impl Report {
     }
 
     fn look_at_task(&mut self, task: &Task, progress: &dyn Fn(&str)) {
-        self.shape = Some(Shape::of(task));
+        self.shape = Some(Shape::new(task));
         self.split_hash = Some(task.split_hash.clone());
         for note in &task.notes {
             match note {
@@ -156,7 +149,7 @@ impl Report {
         let unknown = SPECIALS[UNK as usize];
         let unknown = task.vocabulary.iter().flatten().position(|symbol| symbol == unknown);
         for (split, data) in Split::ALL.into_iter().zip(splits) {
-            let report = SplitReport::of(split.name(), &task.spec, unknown, &**data, progress);
+            let report = SplitReport::examine(split.name(), &task.spec, unknown, &**data, progress);
             self.faults
                 .extend(report.faults.iter().map(|fault| format!("{}: {fault}", split.name())));
             self.splits.push(report);
@@ -166,12 +159,17 @@ impl Report {
             self.faults.push(format!("train: no example of class {label}"));
         }
         let picture = catalogue::entry(&self.task).is_some_and(|entry| entry.picture);
-        self.sample = task.train.example(0).ok().map(|example| Sample::of(task, &example, picture));
+        self.sample =
+            task.train.example(0).ok().map(|example| Sample::new(task, &example, picture));
     }
 }
 
 impl FileReport {
-    fn of(entry: Option<&catalogue::Entry>, path: &Path, progress: &dyn Fn(&str)) -> Result<Self> {
+    fn examine(
+        entry: Option<&catalogue::Entry>,
+        path: &Path,
+        progress: &dyn Fn(&str),
+    ) -> Result<Self> {
         if path.is_dir() {
             return Ok(Self { path: path.to_owned(), bytes: None, sha256: None, verdict: None });
         }
@@ -179,7 +177,7 @@ impl FileReport {
         let of = bytes(size);
         let mut told = 0;
         let (sha256, verdict) = judge(entry, path, &mut |n| {
-            // Small files are no news.
+            // Small files are quick: no progress for them.
             if n >= told + (64 << 20) {
                 told = n;
                 progress(&format!("SHA-256 of {}: {} of {of}", path.display(), bytes(n)));
@@ -191,7 +189,7 @@ impl FileReport {
 }
 
 impl Shape {
-    fn of(task: &Task) -> Self {
+    fn new(task: &Task) -> Self {
         let spec = &task.spec;
         let (vocab, channels) = match spec.input {
             InputKind::Tokens { vocab } => (Some(vocab), None),

@@ -24,7 +24,7 @@ pub struct Sample {
 
 impl Sample {
     /// `picture`: numbers are the pixels of a square.
-    pub(super) fn of(task: &Task, example: &Example, picture: bool) -> Self {
+    pub(super) fn new(task: &Task, example: &Example, picture: bool) -> Self {
         let inputs = std::iter::once(&example.input).chain(&example.second);
         let shown = inputs.map(|input| match input {
             Input::Tokens(tokens) => text(tokens, task.vocabulary.as_deref()),
@@ -78,7 +78,7 @@ fn target(task: &Task, target: &Target) -> String {
 }
 
 /// Tokens as their symbols: those of one character next to each other, longer ones with spaces.
-fn text(tokens: &[u32], vocabulary: Option<&[String]>) -> String {
+pub fn text(tokens: &[u32], vocabulary: Option<&[String]>) -> String {
     let symbol = |token: u32| match vocabulary.and_then(|symbols| symbols.get(token as usize)) {
         Some(symbol) => symbol.clone(),
         None => format!("<{token}>"),

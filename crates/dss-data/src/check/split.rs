@@ -3,14 +3,11 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::note::TOLD;
 use crate::{Dataset, Example, Input, InputKind, Target, TargetKind, TaskSpec};
 
-/// Examples between two words of progress.
-const BLOCK: usize = 4096;
-/// Examples that one worker takes at a time.
-const CHUNK: usize = 64;
-/// How many faults are told in full.
-const TOLD: usize = 20;
+/// Examples that are read at once.
+const BLOCK: usize = 256;
 
 /// What a split holds.
 #[derive(Clone, Debug, Serialize)]
@@ -63,36 +60,29 @@ pub struct ValueRange {
 
 impl SplitReport {
     /// `unknown`: the token id of what is not in the vocabulary, if there is one.
-    pub(super) fn of(
+    pub(super) fn examine(
         name: &'static str,
         spec: &TaskSpec,
         unknown: Option<usize>,
         data: &dyn Dataset,
         progress: &dyn Fn(&str),
     ) -> Self {
-        let mut seen = Seen::new(spec);
+        let mut seen = SplitCounts::new(spec);
         let count = data.len();
         for start in (0..count).step_by(BLOCK) {
-            let block: Vec<usize> = (start..count.min(start + BLOCK)).collect();
-            // The chunks are added up in their order, whatever the threads do.
-            let chunks: Vec<Seen> = block
-                .par_chunks(CHUNK)
-                .map(|numbers| {
-                    let mut seen = Seen::new(spec);
-                    numbers.iter().for_each(|&i| seen.add(i, spec, data.example(i)));
-                    seen
-                })
-                .collect();
-            chunks.into_iter().for_each(|chunk| seen.merge(chunk));
-            progress(&format!("{name}: {} of {count} examples", block.last().map_or(0, |i| i + 1)));
+            let end = count.min(start + BLOCK);
+            let block: Vec<_> =
+                (start..end).into_par_iter().map(|i| (i, data.example(i))).collect();
+            block.into_iter().for_each(|(i, example)| seen.add(i, spec, example));
+            progress(&format!("{name}: {end} of {count} examples"));
         }
         seen.report(name, spec, unknown, count)
     }
 }
 
-/// What was seen so far.
+/// What has been counted so far.
 #[derive(Default)]
-struct Seen {
+struct SplitCounts {
     lengths: Vec<u32>,
     classes: Vec<u64>,
     tokens: Vec<u64>,
@@ -102,7 +92,7 @@ struct Seen {
     faults: Vec<String>,
 }
 
-impl Seen {
+impl SplitCounts {
     fn new(spec: &TaskSpec) -> Self {
         let classes = match &spec.target {
             TargetKind::Class { labels } | TargetKind::PositionClasses { labels } => labels.len(),
@@ -209,17 +199,6 @@ impl Seen {
         None
     }
 
-    fn merge(&mut self, other: Self) {
-        self.lengths.extend(other.lengths);
-        add(&mut self.classes, &other.classes);
-        add(&mut self.tokens, &other.tokens);
-        self.values.merge(other.values);
-        self.targets.merge(other.targets);
-        self.faulty += other.faulty;
-        self.faults.extend(other.faults);
-        self.faults.truncate(TOLD);
-    }
-
     fn report(
         mut self,
         name: &'static str,
@@ -265,10 +244,6 @@ impl Seen {
     }
 }
 
-fn add(to: &mut [u64], from: &[u64]) {
-    to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
-}
-
 /// Count, sum and sum of squares of many numbers, and their range.
 #[derive(Default)]
 struct Moments {
@@ -281,31 +256,15 @@ struct Moments {
 impl Moments {
     /// Whether all were finite; the others are left out.
     fn add(&mut self, values: &[f32]) -> bool {
-        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0u64);
-        let (mut low, mut high) = self.range.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
-        for &value in values.iter().filter(|v| v.is_finite()) {
-            count += 1;
-            sum += f64::from(value);
-            squares += f64::from(value) * f64::from(value);
-            (low, high) = (low.min(value), high.max(value));
+        let finite = || values.iter().copied().filter(|v| v.is_finite());
+        for value in finite() {
+            self.count += 1;
+            self.sum += f64::from(value);
+            self.squares += f64::from(value) * f64::from(value);
+            let (low, high) = self.range.unwrap_or((value, value));
+            self.range = Some((low.min(value), high.max(value)));
         }
-        self.count += count;
-        self.sum += sum;
-        self.squares += squares;
-        if self.count > 0 {
-            self.range = Some((low, high));
-        }
-        count == values.len() as u64
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.squares += other.squares;
-        self.range = match (self.range, other.range) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (a, b) => a.or(b),
-        };
+        finite().count() == values.len()
     }
 
     fn range(&self) -> Option<ValueRange> {
@@ -321,9 +280,9 @@ mod tests {
     use super::*;
     use crate::{Error, Result};
 
-    struct Given(Vec<fn() -> Result<Example>>);
+    struct Examples(Vec<fn() -> Result<Example>>);
 
-    impl Dataset for Given {
+    impl Dataset for Examples {
         fn len(&self) -> usize {
             self.0.len()
         }
@@ -339,7 +298,7 @@ mod tests {
         given: Vec<fn() -> Result<Example>>,
     ) -> SplitReport {
         let spec = TaskSpec { name: "test".into(), input, target, len: 4, pair: false };
-        SplitReport::of("train", &spec, Some(1), &Given(given), &|_| {})
+        SplitReport::examine("train", &spec, Some(1), &Examples(given), &|_| {})
     }
 
     fn two_classes() -> TargetKind {

@@ -31,8 +31,8 @@ pub enum FetchError {
         /// The HTTP status.
         code: u16,
     },
-    /// The connection was lost, or brought nothing any more.
-    #[error("{url}: {why} after {}{}; they are kept in {}", bytes(*done), of(*total), part.display())]
+    /// The connection was lost or stalled.
+    #[error("{url}: {why} after {}{}; they are kept in {}", bytes(*done), of_total(*total), part.display())]
     Broken {
         /// What was asked for.
         url: String,
@@ -100,7 +100,7 @@ pub enum FetchError {
         part: PathBuf,
     },
     /// It was told to stop.
-    #[error("interrupted; {}{} are kept in {}", bytes(*done), of(*total), kept.display())]
+    #[error("interrupted; {}{} are kept in {}", bytes(*done), of_total(*total), kept.display())]
     Interrupted {
         /// The file with what has come.
         kept: PathBuf,
@@ -133,13 +133,15 @@ impl FetchError {
                 "the file has moved: give its new place with --url, or put the file into the data folder yourself"
             }
             Self::Status { code: 401 | 403, .. } => {
-                "the server does not give it away (any more): give another place with --url, or put the file into the data folder yourself"
+                "the server refuses to send it: give another place with --url, or put the file into the data folder yourself"
             }
             Self::TooLong { .. } | Self::Restarts { .. } => {
                 "give another place with --url, or put the file into the data folder yourself"
             }
             Self::Status { .. } => "try again later, or give another place with --url",
-            Self::Broken { .. } | Self::Interrupted { .. } => "the same command goes on from there",
+            Self::Broken { .. } | Self::Interrupted { .. } => {
+                "the same command continues from there"
+            }
             Self::NoRoom { .. } => {
                 "make room, or name another folder with --to; the same command continues from there"
             }
@@ -170,7 +172,7 @@ fn reason(code: u16) -> String {
     status.and_then(|s| s.canonical_reason()).map_or(String::new(), |reason| format!(" ({reason})"))
 }
 
-fn of(total: Option<u64>) -> String {
+fn of_total(total: Option<u64>) -> String {
     total.map_or(String::new(), |total| format!(" of {}", bytes(total)))
 }
 

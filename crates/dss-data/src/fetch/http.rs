@@ -11,7 +11,7 @@ use ureq::http::header::{
 };
 use ureq::{Agent, Error, Proxy};
 
-use super::part::{Origin, Part};
+use super::part::{Origin, PartFile};
 use super::{Download, Event, FetchError, Patience};
 
 /// Calls `work` with a client whose connections are cut once `stop` is raised.
@@ -53,13 +53,13 @@ pub(super) fn while_watching<T>(
     })
 }
 
-/// Asks for what is missing and writes it down. `Ok(true)`: the file is complete. `Ok(false)`: the part that was there
+/// Asks for what is missing and stores it. `Ok(true)`: the file is complete. `Ok(false)`: the part that was there
 /// is not of this file and was thrown away; ask again.
 pub(super) fn attempt(
     agent: &Agent,
     download: &Download,
     patience: &Patience,
-    part: &mut Part,
+    part: &mut PartFile,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
 ) -> Result<bool, FetchError> {
@@ -85,7 +85,7 @@ pub(super) fn attempt(
                 let ranges = header(ACCEPT_RANGES).is_some_and(|r| r.trim() == "bytes");
                 let changed = "the file on the server has changed";
                 let none = "the server cannot continue a download";
-                tell(Event::Anew(if ranges { changed } else { none }));
+                tell(Event::Restart(if ranges { changed } else { none }));
                 part.empty()?;
             }
             let total = header(CONTENT_LENGTH).and_then(|n| n.trim().parse().ok());
@@ -100,7 +100,7 @@ pub(super) fn attempt(
                 if part.len == 0 {
                     return Err(FetchError::Status { url: url.clone(), code: 206 });
                 }
-                tell(Event::Anew("the file on the server has changed"));
+                tell(Event::Restart("the file on the server has changed"));
                 part.empty()?;
                 return Ok(false);
             }
@@ -113,7 +113,7 @@ pub(super) fn attempt(
             if total == Some(part.len) {
                 return Ok(true);
             }
-            tell(Event::Anew("the file on the server has changed"));
+            tell(Event::Restart("the file on the server has changed"));
             part.empty()?;
             return Ok(false);
         }
@@ -177,7 +177,7 @@ fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
     Some((from.parse().ok()?, total))
 }
 
-fn broken(why: impl Into<String>, url: &str, part: &Part) -> FetchError {
+fn broken(why: impl Into<String>, url: &str, part: &PartFile) -> FetchError {
     FetchError::Broken {
         url: url.to_owned(),
         why: why.into(),
@@ -202,7 +202,7 @@ fn unreachable(error: Error, url: &str, patience: &Patience) -> FetchError {
     FetchError::Unreachable { url: url.to_owned(), why }
 }
 
-/// Why nothing comes any more.
+/// Why the transfer stopped.
 fn lost(error: Error, patience: &Patience) -> String {
     match error {
         Error::Timeout(_) => format!("nothing came for {:.0?}", patience.stall),

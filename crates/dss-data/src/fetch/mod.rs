@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub use self::error::FetchError;
-use self::part::Part;
+use self::part::PartFile;
 pub use self::plan::plan;
 use crate::catalogue::sha256;
 
@@ -61,7 +61,7 @@ impl Default for Patience {
     }
 }
 
-/// What goes on.
+/// Progress of a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The server answers.
@@ -74,16 +74,16 @@ pub enum Event {
     /// Bytes of the file that are there.
     Bytes(u64),
     /// The part that was there is of no use: it is fetched from the beginning.
-    Anew(&'static str),
+    Restart(&'static str),
     /// The connection was lost and is tried again.
-    Again(String),
+    Retry(String),
     /// All is there; bytes that were checked.
     Checking(u64),
 }
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedFile {
     /// The SHA-256 of the file; `None` for one that was there already and has nothing to be compared with.
     pub sha256: Option<String>,
     /// Its size.
@@ -98,11 +98,11 @@ pub fn fetch(
     patience: &Patience,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
-) -> Result<Fetched, FetchError> {
+) -> Result<FetchedFile, FetchError> {
     if download.to.exists() {
         return already(download, stop, tell);
     }
-    let mut part = Part::open(&download.to)?;
+    let mut part = PartFile::open(&download.to)?;
     let start = part.len;
     http::while_watching(download, patience, stop, |agent| {
         let mut fruitless = 0;
@@ -126,7 +126,7 @@ pub fn fetch(
                     if !passing || fruitless >= patience.attempts {
                         return Err(error);
                     }
-                    tell(Event::Again(error.to_string()));
+                    tell(Event::Retry(error.to_string()));
                     wait(patience.pause * (1 << (fruitless - 1).min(6)), stop);
                     if stop.load(Ordering::SeqCst) {
                         return Err(part.interrupted());
@@ -145,7 +145,7 @@ pub fn fetch(
         _ => {
             let bytes = part.len;
             part.finish()?;
-            Ok(Fetched { sha256: Some(found), bytes, already: false })
+            Ok(FetchedFile { sha256: Some(found), bytes, already: false })
         }
     }
 }
@@ -155,13 +155,13 @@ fn already(
     download: &Download,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
-) -> Result<Fetched, FetchError> {
+) -> Result<FetchedFile, FetchError> {
     let path = &download.to;
     let read = |source| FetchError::Io { action: "read", path: path.clone(), source };
     let mut file = fs::File::open(path).map_err(read)?;
     let bytes = file.metadata().map_err(read)?.len();
     let Some(expected) = &download.sha256 else {
-        return Ok(Fetched { sha256: None, bytes, already: true });
+        return Ok(FetchedFile { sha256: None, bytes, already: true });
     };
     let found =
         sha256(&mut Stoppable { inner: &mut file, stop }, &mut |n| tell(Event::Checking(n)));
@@ -177,12 +177,12 @@ fn already(
         let expected = expected.clone();
         return Err(FetchError::Occupied { path: path.clone(), expected, found });
     }
-    Ok(Fetched { sha256: Some(found), bytes, already: true })
+    Ok(FetchedFile { sha256: Some(found), bytes, already: true })
 }
 
 /// SHA-256 of what is on the disk.
 fn check(
-    part: &mut Part,
+    part: &mut PartFile,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
 ) -> Result<String, FetchError> {

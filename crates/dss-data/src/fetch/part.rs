@@ -34,7 +34,7 @@ impl Origin {
 }
 
 /// `NAME.part`, locked against other processes.
-pub(super) struct Part {
+pub(super) struct PartFile {
     pub(super) path: PathBuf,
     pub(super) file: File,
     /// Bytes that are there.
@@ -45,7 +45,7 @@ pub(super) struct Part {
     to: PathBuf,
 }
 
-impl Part {
+impl PartFile {
     /// Opens or begins the part of a file that will be called `to`.
     pub(super) fn open(to: &Path) -> Result<Self, FetchError> {
         let folder = to.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -58,36 +58,38 @@ mod tests {
 
     const SUM: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    fn of(task: &str, url: Option<&str>, sum: Option<&str>) -> Vec<Download> {
+    fn downloads(task: &str, url: Option<&str>, sum: Option<&str>) -> Vec<Download> {
         plan(task, Path::new("d"), url, sum).unwrap()
     }
 
     #[test]
     fn one_archive() {
-        let text = &of("text", None, None)[0];
+        let text = &downloads("text", None, None)[0];
         assert_eq!(text.to, Path::new("d/aclImdb_v1.tar.gz"));
         assert!(text.url.starts_with("https://ai.stanford.edu/"));
         let known = text.sha256.clone();
-        let mirror = &of("text", Some("http://mirror/x?y=aclImdb"), None)[0];
+        let mirror = &downloads("text", Some("http://mirror/x?y=aclImdb"), None)[0];
         assert_eq!((&mirror.to, mirror.url.as_str()), (&text.to, "http://mirror/x?y=aclImdb"));
         assert_eq!(mirror.sha256, known, "another place, the same file");
-        let other = &of("text", None, Some(&SUM.to_uppercase()))[0];
+        let other = &downloads("text", None, Some(&SUM.to_uppercase()))[0];
         assert_eq!(other.sha256.as_deref(), Some(SUM));
-        assert_eq!(of("path-x", None, None)[0].sha256, None, "none is published");
+        assert_eq!(downloads("path-x", None, None)[0].sha256, None, "none is published");
     }
 
     #[test]
     fn another_version_by_its_name() {
         let url = "http://mirror/data/speech_commands_v0.01.tar.gz?raw=1";
-        let old = &of("speech", Some(url), None)[0];
+        let old = &downloads("speech", Some(url), None)[0];
         assert_eq!(old.to, Path::new("d/speech_commands_v0.01.tar.gz"));
         assert!(old.sha256.as_ref().unwrap().starts_with("7439"));
-        assert!(of("speech-mfcc", None, None)[0].to.ends_with("speech_commands_v0.02.tar.gz"));
+        assert!(
+            downloads("speech-mfcc", None, None)[0].to.ends_with("speech_commands_v0.02.tar.gz")
+        );
     }
 
     #[test]
     fn several_files() {
-        let four = of("pmnist", Some("http://mirror/mnist/"), None);
+        let four = downloads("pmnist", Some("http://mirror/mnist/"), None);
         assert_eq!(four.len(), 4);
         assert_eq!(four[3].url, "http://mirror/mnist/t10k-labels-idx1-ubyte.gz");
         assert!(four.iter().all(|d| d.sha256.is_some()));

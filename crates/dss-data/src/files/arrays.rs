@@ -4,12 +4,12 @@ use std::path::Path;
 
 use dss_format::encoder::TableShape;
 
-use super::record::{Content, Found, Label, Layout, Record};
+use super::record::{Content, Label, Layout, Record, Records};
 use crate::npy::{Npy, read_npy};
 use crate::{Error, Result, io};
 
 /// `x.npy` of shape [n, L] or [n, L, C] with its labels `y.npy`, [n] or [n, outputs].
-pub(super) fn read_pair(x_path: &Path, y_path: &Path) -> Result<Found> {
+pub(super) fn read_pair(x_path: &Path, y_path: &Path) -> Result<Records> {
     let (x, y) = (read_npy(x_path)?, read_npy(y_path)?);
     let n = x.shape.first().copied().unwrap_or(0);
     if !matches!(x.shape.len(), 2 | 3) || n == 0 {
@@ -30,7 +30,7 @@ pub(super) fn read_pair(x_path: &Path, y_path: &Path) -> Result<Found> {
     };
     let records = sequences.into_iter().enumerate().map(record).collect();
     let layout = Layout::Steps { columns: Vec::new(), channels, stacked: true };
-    Ok(Found { records, layout, notes: Vec::new() })
+    Ok(Records { records, layout, decimal_comma: false, notes: Vec::new() })
 }
 
 /// The sequences of an array and their channels. Stacked: [n, L] or [n, L, C], else one sequence [L] or [L, C].

@@ -3,7 +3,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use crate::table::Header;
+use crate::delimited::Separator;
+use crate::table::{Decimal, Header};
 
 /// Kind of file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,45 @@ impl Format {
             Self::Npy => "npy",
             Self::TextFolder => "text-folder",
         }
+    }
+}
+
+/// What separates the cells of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delimiter {
+    /// What the first line tells.
+    #[default]
+    #[serde(alias = "")]
+    Auto,
+    /// Commas.
+    #[serde(alias = ",")]
+    Comma,
+    /// Semicolons.
+    #[serde(alias = ";")]
+    Semicolon,
+    /// Tabs.
+    #[serde(alias = "\t", alias = "\\t")]
+    Tab,
+    /// Any number of spaces.
+    #[serde(alias = " ")]
+    Space,
+}
+
+impl Delimiter {
+    /// The character; `None` = what the first line tells.
+    pub(super) fn character(self) -> Option<char> {
+        match self {
+            Self::Auto => None,
+            Self::Comma => Some(','),
+            Self::Semicolon => Some(';'),
+            Self::Tab => Some('\t'),
+            Self::Space => Some(' '),
+        }
+    }
+
+    pub(super) fn separator(self) -> Option<Separator> {
+        self.character().and_then(Separator::written)
     }
 }
 
@@ -62,8 +102,10 @@ pub enum TokenChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Nothing.
+    /// Numbers are standardised.
     #[default]
+    Auto,
+    /// Nothing.
     None,
     /// Mean 0 and standard deviation 1 on the training split, by channel.
     #[serde(alias = "standardize")]
@@ -89,6 +131,10 @@ pub struct FilesConfig {
     pub path: String,
     /// Kind of file: auto, csv, tsv, npy or text-folder.
     pub format: Format,
+    /// What separates the cells of a table: auto, comma, semicolon, tab or space.
+    pub delimiter: Delimiter,
+    /// How the decimals of numbers are written in a table: auto, point or comma.
+    pub decimal: Decimal,
     /// What a sequence is made of: auto, numbers or text.
     pub input: InputChoice,
     /// Label column: its name, or its number counted from 1; empty = label, class, target, y, or the first column.
@@ -99,9 +145,10 @@ pub struct FilesConfig {
     pub columns: String,
     /// Whether tables start with a row of names: auto, yes or no.
     pub header: Header,
-    /// Share of the sequences for validation, unless the data have a validation part.
+    /// Share of the sequences for validation, unless the data have a validation part; 0 = 20 % of less than 1,000
+    /// sequences, 10 % of more.
     pub val_fraction: f64,
-    /// Share of the sequences for testing, unless the data have a test part.
+    /// Share of the sequences for testing, unless the data have a test part; 0 = as for validation.
     pub test_fraction: f64,
     /// Random seed of the split.
     pub split_seed: u64,
@@ -109,7 +156,7 @@ pub struct FilesConfig {
     pub max_length: usize,
     /// What one token of a text is: characters or bytes.
     pub tokens: TokenChoice,
-    /// Scaling of numbers: none, or standardise (mean 0, deviation 1 per channel, measured on the training set).
+    /// Scaling of numbers: auto or standardise (mean 0, deviation 1 per channel, measured on the training set), or none.
     pub scale: Scale,
     /// What a label is: class (the name of a class) or value (a number to predict).
     pub target: TargetChoice,
@@ -120,17 +167,19 @@ impl Default for FilesConfig {
         Self {
             path: String::new(),
             format: Format::Auto,
+            delimiter: Delimiter::Auto,
+            decimal: Decimal::Auto,
             input: InputChoice::Auto,
             label: String::new(),
             text: String::new(),
             columns: String::new(),
             header: Header::Auto,
-            val_fraction: 0.1,
-            test_fraction: 0.1,
+            val_fraction: 0.0,
+            test_fraction: 0.0,
             split_seed: 42,
             max_length: 0,
             tokens: TokenChoice::Characters,
-            scale: Scale::None,
+            scale: Scale::Auto,
             target: TargetChoice::Class,
         }
     }

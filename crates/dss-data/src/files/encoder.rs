@@ -10,8 +10,8 @@ use super::record::{Content, Layout};
 use super::{TokenChoice, arrays, folders, tables};
 use crate::delimited::Separator;
 use crate::encoder::{ReadFile, numbers};
-use crate::table::{Header, Table};
-use crate::{Error, Input, InputKind, Result, io};
+use crate::table::{Decimal, Table, TableOptions};
+use crate::{Error, Input, InputKind, Result, io, units};
 
 /// Mean and standard deviation of sequences `[len, channels]`, by channel.
 pub(super) fn scaling<'a>(
@@ -126,6 +126,14 @@ fn check_length(encoder: &FilesEncoder, positions: usize) -> std::result::Result
 impl ReadFile for FilesEncoder {
     /// Reads a text, a table or an array without labels.
     fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+        self.read_noted(path, &mut |_| {})
+    }
+
+    fn read_noted(
+        &self,
+        path: &Path,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Vec<(String, Input)>> {
         let file = io::file_name(path);
         let found: Vec<(String, std::result::Result<Input, String>)> =
             match (&self.form, self.shape(), io::extension(path).as_str()) {
@@ -138,10 +146,10 @@ impl ReadFile for FilesEncoder {
                     let feed = NumberFeed::new(shape, scaling.clone());
                     let feed = feed.map_err(|what| Error::content(path, what))?;
                     let fitting = |(name, values)| (name, fitting(self, values, *channels));
-                    numbers(path, feed)?.into_iter().map(fitting).collect()
+                    numbers(path, feed, note)?.into_iter().map(fitting).collect()
                 }
                 (_, _, "csv" | "tsv" | "tab") => {
-                    let texts = texts(self, path)?.into_iter();
+                    let texts = texts(self, path, note)?.into_iter();
                     texts.map(|(name, text)| (name, encode(self, &Content::Text(text)))).collect()
                 }
                 _ => vec![(file, encode(self, &Content::Text(folders::document(path)?)))],
@@ -158,19 +166,28 @@ impl ReadFile for FilesEncoder {
 }
 
 /// The texts of a table, with the names of their rows: of the column that the training read.
-fn texts(encoder: &FilesEncoder, path: &Path) -> Result<Vec<(String, String)>> {
+fn texts(
+    encoder: &FilesEncoder,
+    path: &Path,
+    note: &mut dyn FnMut(String),
+) -> Result<Vec<(String, String)>> {
     let file = io::file_name(path);
     let name = encoder.columns.first().and_then(|column| column.name.as_deref());
     let names: Vec<&str> = name.into_iter().collect();
+    let given = encoder.dialect.delimiter.and_then(Separator::written);
+    let open = |separator| {
+        let options = TableOptions {
+            separator,
+            decimal: Decimal::Point,
+            names: &names,
+            ..Default::default()
+        };
+        Table::open(path, options)
+    };
     // A text without commas may have semicolons: only a header can tell that these separate.
-    let table = match Table::open(path, Separator::of_name(path), Header::Auto, &names) {
+    let table = match open(given) {
         Ok(table) if name.is_some_and(|name| table.named(name).is_some()) => table,
-        _ => Table::open(
-            path,
-            Some(Separator::of_name(path).unwrap_or(Separator::Comma)),
-            Header::Auto,
-            &names,
-        )?,
+        _ => open(given.or(Separator::of_name(path)).or(Some(Separator::Comma)))?,
     };
     let column = text_column(encoder, &table)?;
     let mut found = Vec::new();
@@ -178,6 +195,9 @@ fn texts(encoder: &FilesEncoder, path: &Path) -> Result<Vec<(String, String)>> {
         found.push((format!("{file}:{line}"), tables::row_text(&table, line, cells, column)?));
         Ok(())
     })?;
+    let header = if table.header.is_some() { "a header" } else { "no header" };
+    let (rows, column) = (units::plural(found.len() as u64, "row"), column + 1);
+    note(format!("{file}: {rows}, each a sequence, {header}, the text from column {column}"));
     Ok(found)
 }
 

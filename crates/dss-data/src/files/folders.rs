@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::record::{Content, Found, Label, Layout, Record};
+use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, Format, InputChoice, arrays, tables};
 use crate::delimited::Separator;
 use crate::npy::read_npy;
-use crate::table::Table;
+use crate::table::{Decimal, Table, TableOptions};
 use crate::task::Split;
 use crate::{Error, Result, io};
 
 /// Reads a path: per split if it has `train` (a folder or a table) inside, else as one heap.
-pub(super) fn read(config: &FilesConfig, path: &Path) -> Result<Vec<(Option<Split>, Found)>> {
+pub(super) fn read(config: &FilesConfig, path: &Path) -> Result<Vec<(Option<Split>, Records)>> {
     let [train, val, test] = Split::ALL.map(|split| (split, part(path, split)));
     if train.1.is_none() {
         return Ok(vec![(None, read_one(config, path)?)]);
@@ -33,7 +33,7 @@ fn part(path: &Path, split: Split) -> Option<PathBuf> {
     folder.or_else(|| io::find(path, &tables.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-fn read_one(config: &FilesConfig, path: &Path) -> Result<Found> {
+fn read_one(config: &FilesConfig, path: &Path) -> Result<Records> {
     if path.is_file() {
         return tables::read_rows(config, table(config, path)?);
     }
@@ -51,9 +51,8 @@ fn read_one(config: &FilesConfig, path: &Path) -> Result<Found> {
 /// Opens a table as the settings say.
 fn table(config: &FilesConfig, path: &Path) -> Result<Table> {
     let separator = match (config.format, io::extension(path).as_str()) {
-        (Format::Csv, _) => None,
         (Format::Tsv, _) => Some(Separator::Tab),
-        (Format::Auto, "csv" | "tsv" | "tab") => Separator::of_name(path),
+        (Format::Csv, _) | (Format::Auto, "csv" | "tsv" | "tab") => None,
         (Format::Auto, "npy") => {
             let what = "one array has no labels; give the folder with x.npy and y.npy";
             return Err(Error::content(path, what));
@@ -70,11 +69,26 @@ fn table(config: &FilesConfig, path: &Path) -> Result<Table> {
     let names = [config.label.as_str(), config.text.as_str()];
     let names: Vec<&str> =
         names.into_iter().chain(config.columns.split(',')).map(str::trim).collect();
-    Table::open(path, separator, config.header, &names)
+    open(config, path, separator, &names)
+}
+
+fn open(
+    config: &FilesConfig,
+    path: &Path,
+    separator: Option<Separator>,
+    names: &[&str],
+) -> Result<Table> {
+    let decimal = match (config.decimal, config.input) {
+        // Commas of a text are not touched.
+        (Decimal::Auto, InputChoice::Text) => Decimal::Point,
+        (decimal, _) => decimal,
+    };
+    let separator = config.delimiter.separator().or(separator);
+    Table::open(path, TableOptions { separator, decimal, header: config.header, names })
 }
 
 /// A folder with one subfolder per class.
-fn read_classes(config: &FilesConfig, path: &Path) -> Result<Found> {
+fn read_classes(config: &FilesConfig, path: &Path) -> Result<Records> {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     for folder in entries(path)?.into_iter().filter(|entry| entry.is_dir()) {
         let class = io::file_name(&folder);
@@ -90,10 +104,15 @@ fn read_classes(config: &FilesConfig, path: &Path) -> Result<Found> {
     }
     let mut layout: Option<Layout> = None;
     let mut records = Vec::new();
+    let mut decimal_comma = false;
     for (class, file) in files {
-        let (content, found) = read_sequence(config, &file, kind)?;
-        let channels = found.channels();
-        let first = layout.get_or_insert(found);
+        let (content, this, commas) = read_sequence(config, &file, kind)?;
+        if commas && !decimal_comma {
+            notes.push(format!("{}: numbers with a decimal comma", io::file_name(&file)).into());
+            decimal_comma = true;
+        }
+        let channels = this.channels();
+        let first = layout.get_or_insert(this);
         if first.channels() != channels {
             let [first, this] = [first.channels(), channels].map(Option::unwrap_or_default);
             let what = format!("has {this} channels, but the files before have {first}");
@@ -103,26 +122,27 @@ fn read_classes(config: &FilesConfig, path: &Path) -> Result<Found> {
         records.push(Record { name, content, label: Label::Name(class) });
     }
     let layout = layout.expect("there is at least one file of the kind that was found");
-    Ok(Found { records, layout, notes })
+    Ok(Records { records, layout, decimal_comma, notes })
 }
 
-/// One file as one sequence.
-fn read_sequence(config: &FilesConfig, file: &Path, kind: &str) -> Result<(Content, Layout)> {
+/// One file as one sequence, and whether its numbers have a decimal comma.
+fn read_sequence(config: &FilesConfig, file: &Path, kind: &str) -> Result<(Content, Layout, bool)> {
     match kind {
-        "txt" => Ok((Content::Text(document(file)?), Layout::Texts(None))),
+        "txt" => Ok((Content::Text(document(file)?), Layout::Texts(None), false)),
         "npy" => {
             let (channels, mut one) = arrays::sequences(read_npy(file)?, false)
                 .map_err(|what| Error::content(file, what))?;
             let content = Content::Numbers(one.pop().unwrap_or_default());
-            Ok((content, Layout::Steps { columns: Vec::new(), channels, stacked: false }))
+            Ok((content, Layout::Steps { columns: Vec::new(), channels, stacked: false }, false))
         }
         _ => {
             let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
-            let table = Table::open(file, Separator::of_name(file), config.header, &names)?;
+            let table = open(config, file, None, &names)?;
             let places = tables::selected(config, &table, None, tables::index_column(&table))?;
             let content = Content::Numbers(tables::steps(&table, &places)?);
             let (columns, channels) = (table.columns(&places), places.len());
-            Ok((content, Layout::Steps { columns, channels, stacked: false }))
+            let layout = Layout::Steps { columns, channels, stacked: false };
+            Ok((content, layout, table.decimal_comma))
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Labels {
 }
 
 impl Labels {
-    pub(super) fn of<'a>(
+    pub(super) fn read<'a>(
         config: &FilesConfig,
         path: &Path,
         records: impl Iterator<Item = &'a Record>,
@@ -74,6 +74,16 @@ impl Labels {
                 labels.sort_by_key(|name| classes[*name]);
                 TargetKind::Class { labels: labels.into_iter().cloned().collect() }
             }
+        }
+    }
+
+    /// The name of a class.
+    pub(super) fn name(&self, class: u32) -> &str {
+        match self {
+            Self::Classes(classes) => {
+                classes.iter().find(|(_, number)| **number == class).map_or("", |(name, _)| name)
+            }
+            Self::Values { .. } => "",
         }
     }
 

@@ -1,44 +1,46 @@
 //! Your own labelled sequences: a table, a folder per class, or NumPy arrays. `docs/own-data.md` is the user's guide.
 
 mod arrays;
+mod baselines;
 mod config;
 mod encoder;
 mod folders;
 mod labels;
 mod record;
 mod split;
+mod statistics;
 mod tables;
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use dss_format::encoder::Encoder;
-pub use dss_format::encoder::{Column, FilesEncoder, Form, Scaling};
+pub use dss_format::encoder::{Column, Dialect, FilesEncoder, Form, Scaling};
 
 pub use self::arrays::unlabelled;
-pub use self::config::{FilesConfig, Format, InputChoice, Scale, TargetChoice, TokenChoice};
+use self::baselines::Baselines;
+pub use self::config::{
+    Delimiter, FilesConfig, Format, InputChoice, Scale, TargetChoice, TokenChoice,
+};
 use self::labels::Labels;
-use self::record::{Content, Found, Layout, Record};
+use self::record::{Content, Layout, Record, Records};
 use self::split::Item;
 use crate::config::TaskSource;
-use crate::hash::SplitHash;
-pub use crate::table::Header;
+pub use crate::table::{Decimal, Header};
 use crate::task::Split;
-use crate::{Dataset, Error, Example, Note, Result, Target, Task, TaskSpec, io};
+use crate::{Baseline, Dataset, Error, Example, Note, Result, Target, Task, TaskSpec, io};
 
 impl TaskSource for FilesConfig {
-    fn place(&self) -> &str {
-        &self.path
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.path, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         self.check()?;
-        let path = io::resolve(&self.path, data_dir);
+        let path = match data_dir.filter(|file| file.is_file()) {
+            Some(file) if self.path.is_empty() => file.to_owned(),
+            _ if self.path.is_empty() => {
+                let what = "say where the data are: dss train files FILE (a table or a folder)";
+                return Err(Error::setting("path", "\"\"", what));
+            }
+            _ => io::resolve(&self.path, data_dir),
+        };
         if !path.exists() {
             let what = "there is no such file or folder; say where it is: --set task.path=PATH";
             return Err(Error::setting("path", &self.path, what));
@@ -46,21 +48,16 @@ impl TaskSource for FilesConfig {
         progress(&format!("reading {}", path.display()));
         let parts = folders::read(self, &path)?;
         let layout = common_layout(&path, &parts)?;
-        let labels = Labels::of(self, &path, parts.iter().flat_map(|(_, found)| &found.records))?;
-        let mut notes: Vec<Note> =
-            parts.iter().flat_map(|(_, found)| found.notes.clone()).collect();
-        let splits = self.split(&path, parts, &labels)?;
-        notes.extend(repeated(&splits));
+        let decimal_comma = parts.iter().any(|(_, part)| part.decimal_comma);
+        let dialect = Dialect { delimiter: self.delimiter.character(), decimal_comma };
+        let labels = Labels::read(self, &path, parts.iter().flat_map(|(_, part)| &part.records))?;
+        let mut notes: Vec<Note> = parts.iter().flat_map(|(_, part)| part.notes.clone()).collect();
+        let splits = split::divide(self, &path, parts, &labels)?;
+        notes.extend(split::repeated(&splits));
 
-        let encoder = self.encoder(&layout, &splits)?;
-        let mut hash = SplitHash::new(name);
-        for (split, items) in Split::ALL.iter().zip(&splits) {
-            for item in items {
-                hash.bytes(split.name(), item.record.name.as_bytes());
-                hash.bytes("content", &item.digest);
-                hash.bytes("label", item.record.label.to_string().as_bytes());
-            }
-        }
+        let encoder = self.encoder(&layout, dialect, &splits)?;
+        let hash = split::hash(name, &splits);
+        let earlier_split_hash = Some(split::hash_with_names(name, &splits).hex());
         let spec = TaskSpec {
             name: name.to_owned(),
             input: encoder::input_kind(&encoder),
@@ -68,38 +65,33 @@ impl TaskSource for FilesConfig {
             len: encoder.len,
             pair: false,
         };
-        let encoder = Arc::new(encoder);
-        let [train, val, test] = splits.map(|items| -> Arc<dyn Dataset> {
-            let pairs = items.into_iter().map(|item| {
+        let shared = Arc::new(encoder.clone());
+        let mut splits = splits.map(|items| {
+            let records = items.into_iter().map(|item| {
                 let target = labels.target(&item.record.label);
                 (item.record, target)
             });
-            Arc::new(Part { records: pairs.collect(), encoder: encoder.clone() })
+            let (records, encoder) = (records.collect(), shared.clone());
+            RecordSplit { records, encoder, baselines: Vec::new() }
         });
-        Ok(Task {
-            spec,
-            train,
-            val,
-            test,
-            split_hash: hash.hex(),
-            vocabulary: encoder.vocabulary(),
-            encoder: Encoder::Files(FilesEncoder::clone(&encoder)),
-            notes,
-        })
+        progress("fitting the linear baseline");
+        let baselines = Baselines::fit(&spec, &splits[0], &splits[1])?;
+        for split in &mut splits[1..] {
+            split.baselines = baselines.score(split)?;
+        }
+        let splits = splits.map(|split| -> Arc<dyn Dataset> { Arc::new(split) });
+        let task = Task::new(spec, splits, hash, Encoder::Files(encoder));
+        Ok(Task { notes, earlier_split_hash, ..task })
     }
 }
 
 impl FilesConfig {
     fn check(&self) -> Result<()> {
-        if self.path.is_empty() {
-            let what = "say where the data are: --set task.path=FILE (a table or a folder)";
-            return Err(Error::setting("path", "\"\"", what));
-        }
         let fractions =
             [("val_fraction", self.val_fraction), ("test_fraction", self.test_fraction)];
         for (key, fraction) in fractions {
-            if !(fraction > 0.0 && fraction < 1.0) {
-                return Err(Error::setting(key, fraction, "must lie between 0 and 1"));
+            if !(0.0..1.0).contains(&fraction) {
+                return Err(Error::setting(key, fraction, "must be a share such as 0.2, or 0"));
             }
         }
         if self.val_fraction + self.test_fraction >= 1.0 {
@@ -110,41 +102,12 @@ impl FilesConfig {
         Ok(())
     }
 
-    /// Train, val and test: as the data are divided, the missing parts cut from train.
-    fn split(
+    fn encoder(
         &self,
-        path: &Path,
-        parts: Vec<(Option<Split>, Found)>,
-        labels: &Labels,
-    ) -> Result<[Vec<Item>; 3]> {
-        let mut splits = [Vec::new(), Vec::new(), Vec::new()];
-        for (split, found) in parts {
-            let items = &mut splits[split.unwrap_or(Split::Train) as usize];
-            items.extend(found.records.into_iter().map(|record| Item {
-                digest: record.digest(self.split_seed),
-                class: labels.class(&record.label),
-                record,
-            }));
-            split::sort(items);
-        }
-        let [train, val, test] = &mut splits;
-        let all = train.len() as f64;
-        let shares = [("test", test, self.test_fraction), ("val", val, self.val_fraction)];
-        for (name, part, fraction) in shares {
-            if part.is_empty() {
-                *part = split::take(train, fraction * all / train.len() as f64);
-            }
-            if part.is_empty() {
-                let what = format!(
-                    "too few sequences ({all}) to set some aside for {name}; add more, or set task.{name}_fraction higher"
-                );
-                return Err(Error::content(path, what));
-            }
-        }
-        Ok(splits)
-    }
-
-    fn encoder(&self, layout: &Layout, splits: &[Vec<Item>; 3]) -> Result<FilesEncoder> {
+        layout: &Layout,
+        dialect: Dialect,
+        splits: &[Vec<Item>; 3],
+    ) -> Result<FilesEncoder> {
         let contents = splits.iter().flatten().map(|item| &item.record.content);
         let channels = layout.channels().unwrap_or(1);
         let longest =
@@ -153,7 +116,7 @@ impl FilesConfig {
         let len = if self.max_length == 0 { longest } else { longest.min(self.max_length) };
         let train = splits[0].iter().map(|item| &item.record.content);
         let form = if layout.channels().is_none() {
-            if self.scale != Scale::None {
+            if self.scale == Scale::Standardise {
                 return Err(Error::setting(
                     "scale",
                     "standardise",
@@ -173,7 +136,7 @@ impl FilesConfig {
             }
             let used = |numbers: &'_ [f32]| numbers.len().min(len * channels);
             let numbers = train.filter_map(Content::numbers).map(|n| &n[..used(n)]);
-            let standardise = self.scale == Scale::Standardise;
+            let standardise = self.scale != Scale::None;
             Form::Numbers {
                 channels,
                 scaling: standardise.then(|| encoder::scaling(numbers, channels)),
@@ -182,13 +145,13 @@ impl FilesConfig {
             }
         };
         let columns = encoder::columns(layout);
-        Ok(FilesEncoder { form, columns, len, cut: self.max_length != 0 })
+        Ok(FilesEncoder { form, columns, dialect, len, cut: self.max_length != 0 })
     }
 }
 
 /// The layout of all parts, which must be of one kind.
-fn common_layout(path: &Path, parts: &[(Option<Split>, Found)]) -> Result<Layout> {
-    let mut layouts = parts.iter().map(|(_, found)| &found.layout);
+fn common_layout(path: &Path, parts: &[(Option<Split>, Records)]) -> Result<Layout> {
+    let mut layouts = parts.iter().map(|(_, part)| &part.layout);
     let first = layouts.next().expect("there is at least one part");
     let channels = first.channels();
     match layouts.find(|layout| layout.channels() != channels) {
@@ -204,20 +167,14 @@ fn common_layout(path: &Path, parts: &[(Option<Split>, Found)]) -> Result<Layout
     }
 }
 
-/// A remark when sequences of val or test also stand in train.
-fn repeated(splits: &[Vec<Item>; 3]) -> Option<Note> {
-    let train: HashSet<&[u8; 32]> = splits[0].iter().map(|item| &item.digest).collect();
-    let again = splits[1..].iter().flatten().filter(|item| train.contains(&item.digest)).count();
-    (again > 0).then(|| format!("{again} sequences of val and test are also in train").into())
-}
-
 /// A split: the records as they were read; they are encoded when asked for.
-struct Part {
+struct RecordSplit {
     records: Vec<(Record, Target)>,
     encoder: Arc<FilesEncoder>,
+    baselines: Vec<Baseline>,
 }
 
-impl Dataset for Part {
+impl Dataset for RecordSplit {
     fn len(&self) -> usize {
         self.records.len()
     }
@@ -227,5 +184,9 @@ impl Dataset for Part {
         let input = encoder::encode(&self.encoder, &record.content);
         let input = input.map_err(|what| Error::content(Path::new(&record.name), what))?;
         Ok(Example { input, second: None, target: target.clone() })
+    }
+
+    fn baselines(&self) -> Vec<Baseline> {
+        self.baselines.clone()
     }
 }

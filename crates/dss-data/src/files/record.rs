@@ -1,4 +1,4 @@
-//! What the readers of this module find: labelled sequences, not yet encoded.
+//! Labelled sequences as they were read, not yet encoded.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl Content {
     }
 }
 
-/// What stands in the label column, in `y.npy`, or as the folder's name.
+/// What is in the label column, in `y.npy`, or as the folder's name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Label {
     Name(String),
@@ -61,7 +61,7 @@ impl Record {
     }
 }
 
-/// Where sequences stand in the files.
+/// Where the sequences are in the files.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Layout {
     /// One text per row of a table, or per file when there is no column.
@@ -84,8 +84,10 @@ impl Layout {
 }
 
 /// Everything that was read from one table, pair of arrays, or folder.
-pub(super) struct Found {
+pub(super) struct Records {
     pub records: Vec<Record>,
     pub layout: Layout,
+    /// Whether the numbers of its tables have a decimal comma.
+    pub decimal_comma: bool,
     pub notes: Vec<Note>,
 }

@@ -1,14 +1,117 @@
 //! Which sequence belongs to which split: by a digest of its content, so that names and order do not matter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
-use super::record::Record;
+use super::FilesConfig;
+use super::labels::Labels;
+use super::record::{Record, Records};
+use crate::hash::SplitHash;
+use crate::task::Split;
+use crate::{Error, Note, Result};
+
+/// From this many sequences on, a tenth is enough for validation and for the test.
+const MANY: usize = 1000;
 
 /// A record with its digest and the class to keep proportions by.
 pub(super) struct Item {
     pub record: Record,
     pub digest: [u8; 32],
     pub class: u32,
+}
+
+/// Train, val and test: as the data are divided, the missing ones cut from train.
+pub(super) fn divide(
+    config: &FilesConfig,
+    path: &Path,
+    parts: Vec<(Option<Split>, Records)>,
+    labels: &Labels,
+) -> Result<[Vec<Item>; 3]> {
+    let mut splits = [Vec::new(), Vec::new(), Vec::new()];
+    for (split, part) in parts {
+        let items = &mut splits[split.unwrap_or(Split::Train) as usize];
+        items.extend(part.records.into_iter().map(|record| Item {
+            digest: record.digest(config.split_seed),
+            class: labels.class(&record.label),
+            record,
+        }));
+        sort(items);
+    }
+    let [train, val, test] = &mut splits;
+    let all = train.len();
+    let share = |set: f64| match set {
+        set if set > 0.0 => set,
+        _ if all < MANY => 0.2,
+        _ => 0.1,
+    };
+    let shares = [("test", test, config.test_fraction), ("val", val, config.val_fraction)];
+    for (name, part, set) in shares {
+        if part.is_empty() {
+            *part = take(train, share(set) * all as f64 / train.len() as f64);
+        }
+        if part.is_empty() {
+            let what = format!(
+                "too few sequences ({all}) to set some aside for {name}; add more, or set task.{name}_fraction higher"
+            );
+            return Err(Error::content(path, what));
+        }
+    }
+    check_classes(path, &splits, labels)?;
+    Ok(splits)
+}
+
+/// A class that only val or test has cannot be learnt, and would lower the score for no fault of the model.
+fn check_classes(path: &Path, splits: &[Vec<Item>; 3], labels: &Labels) -> Result<()> {
+    let known: HashSet<u32> = splits[0].iter().map(|item| item.class).collect();
+    for (split, items) in Split::ALL.iter().zip(splits) {
+        let unknown = || items.iter().filter(|item| !known.contains(&item.class));
+        if let Some(item) = unknown().next() {
+            let (count, split) = (unknown().count(), split.name());
+            let class = labels.name(item.class);
+            let what = format!(
+                "{count} sequences in {split} are of classes that train lacks, such as {class:?}: a model cannot learn \
+                 them; move some of them to train, or remove them"
+            );
+            return Err(Error::content(path, what));
+        }
+    }
+    Ok(())
+}
+
+/// A remark when sequences of val or test are also in train.
+pub(super) fn repeated(splits: &[Vec<Item>; 3]) -> Option<Note> {
+    let train: HashSet<&[u8; 32]> = splits[0].iter().map(|item| &item.digest).collect();
+    let again = splits[1..].iter().flatten().filter(|item| train.contains(&item.digest)).count();
+    (again > 0).then(|| format!("{again} sequences of val and test are also in train").into())
+}
+
+/// The hash of contents and labels, whatever the names and the order of files and rows.
+pub(super) fn hash(task: &str, splits: &[Vec<Item>; 3]) -> SplitHash {
+    let mut hash = SplitHash::new(task);
+    hash.settings(&"without names");
+    for (split, items) in Split::ALL.iter().zip(splits) {
+        let mut rows: Vec<_> =
+            items.iter().map(|item| (item.digest, item.record.label.to_string())).collect();
+        rows.sort();
+        for (digest, label) in rows {
+            hash.bytes(split.name(), &digest);
+            hash.bytes("label", label.as_bytes());
+        }
+    }
+    hash
+}
+
+/// The hash of version 0.1, which has the names of files and the numbers of lines in it.
+pub(super) fn hash_with_names(task: &str, splits: &[Vec<Item>; 3]) -> SplitHash {
+    let mut hash = SplitHash::new(task);
+    for (split, items) in Split::ALL.iter().zip(splits) {
+        for item in items {
+            hash.bytes(split.name(), item.record.name.as_bytes());
+            hash.bytes("content", &item.digest);
+            hash.bytes("label", item.record.label.to_string().as_bytes());
+        }
+    }
+    hash
 }
 
 impl Item {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use dss_format::encoder::{LABEL_NAMES, TEXT_NAMES, is_number};
 
-use super::record::{Content, Found, Label, Layout, Record};
+use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, InputChoice, TargetChoice};
+use crate::delimited::Separator;
 use crate::table::{Header, Table};
 use crate::{Error, Result, io};
 
@@ -13,7 +14,7 @@ use crate::{Error, Result, io};
 const INDEX_ROWS: usize = 10;
 
 /// A table with a label column and either one text column or one column per step.
-pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Found> {
+pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Records> {
     if config.header == Header::Auto && table.header.is_none() && begins_with_names(config, &table)?
     {
         table.take_header();
@@ -51,19 +52,23 @@ pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Found>
         Some(column) => format!("the text from column {}", name(column)),
         None => format!("{} steps of numbers per row", rest.len()),
     };
+    let separator = match table.separator {
+        Separator::Comma => String::new(),
+        other => format!(" separated by {}", other.plural()),
+    };
+    let decimal = if table.decimal_comma { ", decimal comma" } else { "" };
     let header = if table.header.is_some() { "a header" } else { "no header" };
-    let rows = records.len();
+    let rows = format!("{} rows{separator}{decimal}", records.len());
     let index =
         index.map_or(String::new(), |i| format!(", column {} only counts the rows", name(i)));
     let label = name(label);
-    let note =
-        format!("{file}: {rows} rows, {header}, label from column {label}, {content}{index}");
+    let note = format!("{file}: {rows}, {header}, label from column {label}, {content}{index}");
     let notes = vec![note.into()];
     let layout = match text {
         Some(column) => Layout::Texts(table.columns(&[column]).pop()),
         None => Layout::Rows(table.columns(&rest)),
     };
-    Ok(Found { records, layout, notes })
+    Ok(Records { records, layout, decimal_comma: table.decimal_comma, notes })
 }
 
 /// The text of a row.

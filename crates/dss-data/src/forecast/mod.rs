@@ -7,7 +7,6 @@
 
 mod baselines;
 mod encoder;
-mod ridge;
 mod series;
 mod windows;
 
@@ -25,7 +24,7 @@ use self::series::{Series, find};
 use self::windows::Windows;
 use crate::config::TaskSource;
 use crate::hash::SplitHash;
-use crate::{Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
+use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, limits};
 
 /// Settings of the task `forecast`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -68,21 +67,6 @@ impl Default for ForecastConfig {
 }
 
 impl TaskSource for ForecastConfig {
-    fn place(&self) -> &str {
-        &self.path
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
-            self.path = file.to_string_lossy().into_owned();
-        }
-        io::locate(&mut self.path, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         self.check()?;
         let path = find(&self.path, data_dir)?;
@@ -118,22 +102,16 @@ impl TaskSource for ForecastConfig {
         let baselines = Baselines::fit(&train_windows, &val_windows, self.season);
         let test_windows = reaching_back(train + val, test);
         let scored = |windows: Windows| Arc::new(windows.scored_by(&baselines));
-        Ok(Task {
-            spec: TaskSpec {
-                name: name.to_owned(),
-                input: InputKind::Values { channels: 1 },
-                target: TargetKind::PositionValues { outputs: 1 },
-                len: self.input + self.horizon,
-                pair: false,
-            },
-            train: Arc::new(train_windows),
-            val: scored(val_windows),
-            test: scored(test_windows),
-            split_hash: hash.hex(),
-            vocabulary: None,
-            encoder: Encoder::Forecast(encoder),
-            notes: Vec::new(),
-        })
+        let spec = TaskSpec {
+            name: name.to_owned(),
+            input: InputKind::Values { channels: 1 },
+            target: TargetKind::PositionValues { outputs: 1 },
+            len: self.input + self.horizon,
+            pair: false,
+        };
+        let splits: [Arc<dyn Dataset>; 3] =
+            [Arc::new(train_windows), scored(val_windows), scored(test_windows)];
+        Ok(Task::new(spec, splits, hash, Encoder::Forecast(encoder)))
     }
 }
 

@@ -4,39 +4,33 @@ use std::path::{Path, PathBuf};
 
 use dss_format::encoder::Column;
 
-use crate::delimited::Separator;
-use crate::table::{Header, Table};
+use crate::catalogue::entry;
+use crate::table::{Table, TableOptions};
 use crate::{Error, Result, io};
 
-/// Where ETTh1 lies in a data folder.
-const FOLDERS: [&str; 3] = ["", "ett", "ETT-small"];
 /// The columns and the rows of ETTh1 and ETTh2.
 const ETT_COLUMNS: [&str; 8] = ["date", "HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"];
 const ETT_HOURS: usize = 17_420;
 
 /// The table: named by `path`, or by the data folder, which may be the file itself.
 pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
-    let missing = |looked| {
-        Error::Missing {
-        what: "a table to forecast".into(),
-        looked,
-        hint: "Name any CSV file with --data FILE (or --set task.path=FILE) and, unless it is the last one, its \
-               column with --set task.column=NAME; ETTh1, 2.6 MB, comes with `dss data get forecast --data DIR`."
-            .into(),
-    }
-    };
     let given = match path.is_empty() {
         true => data_dir.map(Path::to_owned),
         false => Some(io::resolve(path, data_dir)),
     };
-    let Some(given) = given else { return Err(missing(Vec::new())) };
-    if !given.is_dir() {
-        return if given.exists() { Ok(given) } else { Err(missing(vec![given])) };
+    if let Some(file) = given.as_ref().filter(|path| path.is_file()) {
+        return Ok(file.clone());
     }
-    let folders =
-        FOLDERS.map(|name| if name.is_empty() { given.clone() } else { given.join(name) });
-    let found = folders.iter().find_map(|folder| io::find(folder, &["ETTh1.csv"]));
-    found.ok_or_else(|| missing(folders.into()))
+    let presence = given.as_ref().map(|top| entry("forecast").expect("a task with data").look(top));
+    let presence = presence.unwrap_or_default();
+    let file = presence.found.and_then(|found| found.files.into_iter().next());
+    file.ok_or_else(|| Error::Missing {
+        what: "a table to forecast".into(),
+        looked: if given.as_ref().is_some_and(|top| top.is_dir()) { presence.looked } else { given.into_iter().collect() },
+        hint: "Name any CSV file with --data FILE (or --set task.path=FILE) and, unless it is the last one, its \
+               column with --set task.column=NAME; ETTh1, 2.6 MB, comes with `dss data get forecast --data DIR`."
+            .into(),
+    })
 }
 
 /// The values of a column.
@@ -49,18 +43,18 @@ pub(super) struct Series {
 impl Series {
     /// Reads the column with this name or number; the last one if it is empty.
     pub(super) fn read(path: &Path, column: &str) -> Result<Self> {
-        let table = Table::open(path, Separator::of_name(path), Header::Auto, &[column])?;
+        let table = Table::open(path, TableOptions { names: &[column], ..Default::default() })?;
         let place = match column.trim().is_empty() {
             true => table.width().saturating_sub(1),
             false => table.column("column", column)?,
         };
-        Self::of(&table, table.columns(&[place]).remove(0))
+        Self::from_table(&table, table.columns(&[place]).remove(0))
     }
 
     /// Reads the column of the same name, or at the same place in a table without names.
     pub(super) fn read_again(path: &Path, column: &Column) -> Result<Self> {
         let known: Vec<&str> = column.name.iter().map(String::as_str).collect();
-        let table = Table::open(path, Separator::of_name(path), Header::Auto, &known)?;
+        let table = Table::open(path, TableOptions { names: &known, ..Default::default() })?;
         let place = match &column.name {
             Some(name) if table.header.is_some() => table.named(name).ok_or_else(|| {
                 let what = format!("no column {name:?}; it has {}", table.describe());
@@ -68,10 +62,10 @@ impl Series {
             })?,
             _ => column.index,
         };
-        Self::of(&table, table.columns(&[place]).remove(0))
+        Self::from_table(&table, table.columns(&[place]).remove(0))
     }
 
-    fn of(table: &Table, column: Column) -> Result<Self> {
+    fn from_table(table: &Table, column: Column) -> Result<Self> {
         let place = column.index;
         let mut values = Vec::new();
         table.for_each(|line, cells| {

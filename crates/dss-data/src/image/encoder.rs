@@ -4,12 +4,13 @@ use std::path::Path;
 
 use dss_format::encoder::GreyEncoder;
 
-use super::grey::{PIXELS, read_grey, record_grey, records};
+use super::grey::{PIXELS, SIDE, read_grey, record_grey, records};
 use crate::encoder::ReadFile;
+use crate::pathfinder::grey as png;
 use crate::{Input, Result, io};
 
 impl ReadFile for GreyEncoder {
-    /// All images of an idx file (grey) or of a binary file of CIFAR-10 (`.bin`).
+    /// The picture of a PNG file, or all images of an idx file (grey) or of a binary file of CIFAR-10 (`.bin`).
     fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let values = self.values();
         let file = io::file_name(path);
@@ -22,6 +23,9 @@ impl ReadFile for GreyEncoder {
             }
             let encode = |record| sequence(&record_grey(record).collect::<Vec<_>>(), &values);
             return Ok(records.enumerate().map(|(i, record)| (name(i), encode(record))).collect());
+        }
+        if let Some(pixels) = png::read(path, SIDE)? {
+            return Ok(vec![(file, sequence(&pixels, &values))]);
         }
         let pixels = read_grey(path)?;
         let images = pixels.chunks_exact(PIXELS).enumerate();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::LABELS;
-use crate::idx::read_idx;
+use crate::idx::{Idx, read_idx, read_images};
 use crate::skip::Skips;
 use crate::{Error, Result};
 
@@ -55,17 +55,8 @@ impl Images {
 
     /// Reads grey images and their labels from two idx files.
     pub fn read_idx(images: &Path, labels: &Path, skips: &mut Skips) -> Result<Self> {
-        let pixels = read_grey(images)?;
-        let names = read_idx(labels, 1)?.data;
-        if names.len() != pixels.len() / PIXELS {
-            let counts = (names.len(), pixels.len() / PIXELS);
-            let what =
-                format!("{} labels, but {} has {} images", counts.0, images.display(), counts.1);
-            return Err(Error::content(
-                labels,
-                format!("{what}; the files do not belong together"),
-            ));
-        }
+        let (pixels, names) = read_images(images, labels)?;
+        let pixels = check_side(images, pixels)?;
         let mut found = Self::default();
         for (i, (&name, image)) in names.iter().zip(pixels.chunks_exact(PIXELS)).enumerate() {
             if let Some(label) = skips.check(label(labels, i, name))? {
@@ -77,17 +68,19 @@ impl Images {
     }
 }
 
-/// The pixels of all images of an idx file, which must have 32 × 32 each.
+/// The pixels of all images of an idx file.
 pub(super) fn read_grey(path: &Path) -> Result<Vec<u8>> {
-    let images = read_idx(path, 3)?;
-    match images.dims[1..] {
-        [SIDE, SIDE] => Ok(images.data),
-        [rows, columns] => {
-            let what = format!("images of {rows} x {columns} pixels; {SIDE} x {SIDE} are expected");
-            Err(Error::content(path, what))
-        }
-        _ => unreachable!("the file has three dimensions"),
+    check_side(path, read_idx(path, 3)?)
+}
+
+/// The pixels of images, which must be 32 × 32.
+fn check_side(path: &Path, images: Idx) -> Result<Vec<u8>> {
+    if images.dims[1..] == [SIDE, SIDE] {
+        return Ok(images.data);
     }
+    let (rows, columns) = (images.dims[1], images.dims[2]);
+    let what = format!("images of {rows} x {columns} pixels; {SIDE} x {SIDE} are expected");
+    Err(Error::content(path, what))
 }
 
 /// The whole records of a binary file, and what is wrong with its end.

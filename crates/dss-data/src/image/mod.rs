@@ -20,10 +20,9 @@ use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, content_order};
-use crate::{
-    Dataset, Encoder, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec, io,
-    subset,
-};
+use crate::subset::{limit_all, select};
+use crate::task::Split;
+use crate::{Encoder, Example, InputKind, Note, Result, Task, TaskSpec};
 
 /// The classes, in the order of the labels.
 pub const LABELS: [&str; 10] =
@@ -65,22 +64,6 @@ struct About {
 }
 
 impl TaskSource for ImageConfig {
-    fn place(&self) -> &str {
-        &self.dir
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn set_skip_bad(&mut self) {
-        self.skip_bad = true;
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.dir, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         let source = Source::find(&self.dir, data_dir)?;
         let store = self.store(name, &source, progress)?;
@@ -90,20 +73,16 @@ impl TaskSource for ImageConfig {
         let pixels: Vec<_> = (0..about.train).map(|i| store.bytes(i)).collect::<Result<_>>()?;
         let pixels: Vec<&[u8]> = pixels.iter().map(Vec::as_slice).collect();
         let mut train = content_order(self.split_seed, &pixels);
-        let mut val = train.split_off(train.len() * TRAIN_TENTHS / 10);
-        let mut test: Vec<u32> = (about.train as u32..store.len() as u32).collect();
+        let val = train.split_off(train.len() * TRAIN_TENTHS / 10);
+        let test = (about.train as u32..store.len() as u32).collect();
 
         let mut hash = SplitHash::new(name);
         hash.settings(&self.split_seed);
         hash.bytes("images", store.content_hash());
-        let splits = [
-            ("train", self.train, &mut train),
-            ("val", self.val, &mut val),
-            ("test", self.test, &mut test),
-        ];
-        for (key, count, numbers) in splits {
-            subset::limit(key, count, numbers)?;
-            hash.bytes(key, &(numbers.len() as u64).to_le_bytes());
+        let mut splits = [train, val, test];
+        limit_all([self.train, self.val, self.test], &mut splits)?;
+        for (split, numbers) in Split::ALL.iter().zip(&splits) {
+            hash.bytes(split.name(), &(numbers.len() as u64).to_le_bytes());
         }
 
         let mut notes: Vec<Note> = about.note.into_iter().collect();
@@ -115,26 +94,14 @@ impl TaskSource for ImageConfig {
             );
         }
         let encoder = GreyEncoder::default();
-        let values = Arc::new(encoder.values());
-        let part = |numbers| -> Arc<dyn Dataset> {
-            Arc::new(Part { store: store.clone(), numbers, values: values.clone() })
-        };
-        Ok(Task {
-            spec: TaskSpec {
-                name: name.to_owned(),
-                input: InputKind::Values { channels: 1 },
-                target: TargetKind::Class { labels: LABELS.map(str::to_owned).into() },
-                len: SIDE * SIDE,
-                pair: false,
-            },
-            train: part(train),
-            val: part(val),
-            test: part(test),
-            split_hash: hash.hex(),
-            vocabulary: None,
-            encoder: Encoder::Grey(encoder),
-            notes,
-        })
+        let values = encoder.values();
+        let splits = select(splits, move |i| {
+            let input = encoder::sequence(&store.bytes(i)?, &values);
+            Ok(Example::classified(input, store.label(i)))
+        });
+        let input = InputKind::Values { channels: 1 };
+        let spec = TaskSpec::classes(name, input, LABELS, SIDE * SIDE);
+        Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::Grey(encoder)) })
     }
 }
 
@@ -155,24 +122,5 @@ impl ImageConfig {
             writer.info(&About { train: train.len(), note: skips.note() });
             Ok(())
         })
-    }
-}
-
-struct Part {
-    store: Arc<Store>,
-    numbers: Vec<u32>,
-    values: Arc<[f32; 256]>,
-}
-
-impl Dataset for Part {
-    fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    fn example(&self, i: usize) -> Result<Example> {
-        let number = self.numbers[i] as usize;
-        let input = encoder::sequence(&self.store.bytes(number)?, &self.values);
-        let target = Target::Class(self.store.label(number));
-        Ok(Example { input, second: None, target })
     }
 }

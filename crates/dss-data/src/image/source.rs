@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::grey::Images;
+use crate::catalogue::entry;
 use crate::skip::Skips;
 use crate::source::for_each_file;
 use crate::{Error, Result, io};
@@ -16,72 +17,34 @@ const BATCHES: [&str; 6] = [
     "data_batch_5.bin",
     "test_batch.bin",
 ];
-const ARCHIVE: &str = "cifar-10-binary.tar.gz";
-/// Training images and labels, test images and labels.
-const GREY: [&str; 4] = [
-    "cifar10-gray-train-images-idx3-ubyte",
-    "cifar10-train-labels-idx1-ubyte",
-    "cifar10-gray-test-images-idx3-ubyte",
-    "cifar10-test-labels-idx1-ubyte",
-];
-/// Subfolders of the data folder, or of an unpacked archive, that are searched.
-const FOLDERS: [&str; 4] = ["", "cifar10", "cifar-10", "cifar-10-batches-bin"];
-
 pub(super) enum Source {
-    Batches([PathBuf; 6]),
+    /// [`BATCHES`].
+    Batches(Vec<PathBuf>),
     Archive(PathBuf),
-    Grey([PathBuf; 4]),
+    /// Training images and labels, test images and labels.
+    Grey(Vec<PathBuf>),
 }
 
 impl Source {
     /// `dir` is a setting: a folder or an archive; empty = look in the data folder.
     pub fn find(dir: &str, data_dir: Option<&Path>) -> Result<Self> {
-        let top = if dir.is_empty() {
-            data_dir.map(Path::to_owned)
-        } else {
-            let path = io::resolve(dir, data_dir);
-            if path.is_file() {
-                return Ok(Self::Archive(path));
-            }
-            Some(path)
-        };
-        let looked: Vec<PathBuf> =
-            top.iter().flat_map(|top| FOLDERS.map(|folder| top.join(folder))).collect();
-        let found = looked.iter().find_map(|folder| Self::inside(folder));
-        found.ok_or_else(|| Error::Missing {
-            what: format!(
-                "CIFAR-10 ({ARCHIVE}, or {} to {}, or {}, each plain or .gz)",
-                BATCHES[0],
-                BATCHES[5],
-                GREY.join(", ")
-            ),
-            looked,
-            hint: "`dss data get image --data DIR` fetches the official archive (the binary version); or put the files \
-                   in one folder DIR and give --data DIR or --set task.dir=DIR."
-                .into(),
+        let given = io::resolve(dir, data_dir);
+        if given.is_file() {
+            return Ok(Self::Archive(given));
+        }
+        let mut files = entry("image").expect("a published data set").find(dir, data_dir)?.files;
+        Ok(match files.len() {
+            1 => Self::Archive(files.remove(0)),
+            4 => Self::Grey(files),
+            _ => Self::Batches(files),
         })
-    }
-
-    fn inside(folder: &Path) -> Option<Self> {
-        let all = |names: &[&str]| -> Option<Vec<PathBuf>> {
-            names.iter().map(|name| io::find(folder, &[name])).collect()
-        };
-        if let Some(paths) = all(&BATCHES) {
-            return paths.try_into().ok().map(Self::Batches);
-        }
-        let archive = folder.join(ARCHIVE);
-        if archive.is_file() {
-            return Some(Self::Archive(archive));
-        }
-        all(&GREY)?.try_into().ok().map(Self::Grey)
     }
 
     /// Every file that is read.
     pub fn paths(&self) -> &[PathBuf] {
         match self {
-            Self::Batches(paths) => paths,
+            Self::Batches(paths) | Self::Grey(paths) => paths,
             Self::Archive(path) => std::slice::from_ref(path),
-            Self::Grey(paths) => paths,
         }
     }
 
@@ -89,16 +52,16 @@ impl Source {
     pub fn folder(&self) -> &Path {
         match self {
             Self::Archive(path) => path,
-            Self::Batches([path, ..]) | Self::Grey([path, ..]) => path.parent().unwrap_or(path),
+            Self::Batches(paths) | Self::Grey(paths) => paths[0].parent().unwrap_or(&paths[0]),
         }
     }
 
     /// The images for training and for testing, in the official order.
     pub fn read(&self, skips: &mut Skips) -> Result<[Images; 2]> {
         match self {
-            Self::Grey([train, train_labels, test, test_labels]) => Ok([
-                Images::read_idx(train, train_labels, skips)?,
-                Images::read_idx(test, test_labels, skips)?,
+            Self::Grey(paths) => Ok([
+                Images::read_idx(&paths[0], &paths[1], skips)?,
+                Images::read_idx(&paths[2], &paths[3], skips)?,
             ]),
             Self::Batches(paths) => {
                 let [mut train, mut test] = [Images::default(), Images::default()];

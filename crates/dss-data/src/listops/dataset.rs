@@ -1,14 +1,13 @@
-//! Expressions as tokens: the vocabulary, the splits, and the encoder of new expressions.
+//! Expressions as tokens: the vocabulary, and the encoder of new expressions.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use dss_format::encoder::{EOS, ListopsEncoder, Vocabulary};
 
 use super::expressions::Expressions;
 use super::{symbols, tsv};
 use crate::encoder::ReadFile;
-use crate::{Dataset, Error, Example, Input, Result, Target, io};
+use crate::{Error, Input, Result, io};
 
 /// `<pad> <unk> <eos>`, then the 15 symbols by falling frequency in the training part (FIRST and LAST only if present).
 pub(super) fn vocabulary(rows: &Expressions, train: usize) -> Vocabulary {
@@ -22,28 +21,8 @@ pub(super) fn vocabulary(rows: &Expressions, train: usize) -> Vocabulary {
 /// The token id of every code.
 pub(super) type Ids = [u32; symbols::SYMBOLS.len()];
 
-/// A split: a range of the expressions.
-pub(super) struct Part {
-    pub(super) rows: Arc<Expressions>,
-    pub(super) start: usize,
-    pub(super) count: usize,
-    pub(super) ids: Ids,
-}
-
-impl Dataset for Part {
-    fn len(&self) -> usize {
-        self.count
-    }
-
-    fn example(&self, i: usize) -> Result<Example> {
-        let row = self.start + i;
-        let input = encode(&self.ids, self.rows.codes(row));
-        let target = Target::Class(self.rows.labels()[row].into());
-        Ok(Example { input, second: None, target })
-    }
-}
-
-fn encode(ids: &Ids, codes: &[u8]) -> Input {
+/// An expression as tokens.
+pub(super) fn encode(ids: &Ids, codes: &[u8]) -> Input {
     let symbols = codes.iter().map(|&code| ids[code as usize]);
     Input::Tokens(symbols.chain([EOS]).collect())
 }

@@ -12,12 +12,11 @@ pub mod symbols;
 mod tsv;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use dataset::{Part, ids, vocabulary};
+use dataset::{ids, vocabulary};
 use dss_format::encoder::Encoder;
 pub use dss_format::encoder::ListopsEncoder;
 pub use evaluate::evaluate;
@@ -28,7 +27,8 @@ pub use tsv::{read_tsv, write_tsv};
 use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::store::{Store, StoreKey};
-use crate::{Dataset, Error, InputKind, Note, Result, TargetKind, Task, TaskSpec, io, limits};
+use crate::subset::select;
+use crate::{Error, Example, InputKind, Note, Result, Task, TaskSpec, io, limits};
 
 /// Rises when the generator makes other expressions.
 const GENERATOR_VERSION: u32 = 1;
@@ -95,22 +95,6 @@ impl Default for ListopsConfig {
 }
 
 impl TaskSource for ListopsConfig {
-    fn place(&self) -> &str {
-        &self.dir
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn length(&self) -> Option<usize> {
-        Some(self.len)
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.dir, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         let mut notes = Vec::new();
         let (rows, counts, hash) = if self.dir.is_empty() {
@@ -132,31 +116,21 @@ impl TaskSource for ListopsConfig {
             return Err(Error::setting("len", self.len, what));
         }
         let vocabulary = vocabulary(&rows, counts[0]);
-        let spec = TaskSpec {
-            name: name.to_owned(),
-            input: InputKind::Tokens { vocab: vocabulary.symbols().len() },
-            target: TargetKind::Class { labels: (0..10).map(|d| d.to_string()).collect() },
-            len: self.len.max(needed),
-            pair: false,
-        };
+        let input = InputKind::Tokens { vocab: vocabulary.symbols().len() };
+        let labels = (0..10).map(|d| d.to_string());
+        let spec = TaskSpec::classes(name, input, labels, self.len.max(needed));
         let encoder = ListopsEncoder { vocabulary, len: spec.len };
         let ids = ids(&encoder);
-        let rows = Arc::new(rows);
         let mut start = 0;
-        let [train, val, test] = counts.map(|count| -> Arc<dyn Dataset> {
-            start += count;
-            Arc::new(Part { rows: rows.clone(), start: start - count, count, ids })
+        let numbers = counts.map(|count| {
+            start += count as u32;
+            (start - count as u32..start).collect()
         });
-        Ok(Task {
-            spec,
-            train,
-            val,
-            test,
-            split_hash: hash.hex(),
-            vocabulary: Some(encoder.vocabulary.symbols().to_vec()),
-            encoder: Encoder::Listops(encoder),
-            notes,
-        })
+        let splits = select(numbers, move |i| {
+            let class = rows.labels()[i].into();
+            Ok(Example::classified(dataset::encode(&ids, rows.codes(i)), class))
+        });
+        Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::Listops(encoder)) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The symbols of an expression, one byte each, and their two written forms.
 //!
-//! An operator with children stands in pre-order: `op, children..., X`. The token form writes just that, `[MAX 2 9 X`;
+//! An operator and its children are in pre-order: `op, children..., X`. The token form writes just that, `[MAX 2 9 X`;
 //! the tree form of the official files folds the children from the left into pairs, `( ( ( [MAX 2 ) 9 ) ] )`.
 
 /// The symbol of every code: the digits are their own codes.

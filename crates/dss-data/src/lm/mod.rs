@@ -57,21 +57,6 @@ impl Default for LmConfig {
 }
 
 impl TaskSource for LmConfig {
-    fn place(&self) -> &str {
-        &self.path
-    }
-
-    fn length(&self) -> Option<usize> {
-        Some(self.len)
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        if let (true, Some(file)) = (self.path.is_empty(), data_dir.filter(|dir| dir.is_file())) {
-            self.path = file.to_string_lossy().into_owned();
-        }
-        io::locate(&mut self.path, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         self.check()?;
         let path = find::text(&self.path, data_dir)?;
@@ -111,17 +96,13 @@ impl TaskSource for LmConfig {
         if test == 0 {
             notes.push("task.test = 0: the validation text is also the test text".into());
         }
-        let vocabulary = encoder.labels();
-        Ok(Task {
-            spec: spec(name, &encoder),
-            train: Arc::new(Shifted::new(tokens.clone(), train, self.len)),
-            val: Arc::new(fixed(train, train + val)),
-            test: Arc::new(fixed(tail.start, tail.end)),
-            split_hash: hash.hex(),
-            vocabulary: Some(vocabulary),
-            encoder: Encoder::Lm(encoder),
-            notes,
-        })
+        let splits: [Arc<dyn Dataset>; 3] = [
+            Arc::new(Shifted::new(tokens.clone(), train, self.len)),
+            Arc::new(fixed(train, train + val)),
+            Arc::new(fixed(tail.start, tail.end)),
+        ];
+        let spec = spec(name, &encoder);
+        Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::Lm(encoder)) })
     }
 }
 

@@ -19,13 +19,13 @@ pub(super) struct Facts {
 }
 
 /// Writes images to the store and remembers what they were.
-pub(super) struct Collected<'a> {
+pub(super) struct ImageCollector<'a> {
     writer: &'a mut Writer,
     digests: Vec<[u8; 32]>,
     notes: Vec<Note>,
 }
 
-impl<'a> Collected<'a> {
+impl<'a> ImageCollector<'a> {
     pub(super) fn new(writer: &'a mut Writer) -> Self {
         Self { writer, digests: Vec::new(), notes: Vec::new() }
     }

@@ -1,37 +1,17 @@
-//! Images as sequences of numbers: the splits, and the encoder of new images.
+//! Images as sequences of numbers, and the encoder of new images.
 
 use std::io::BufRead;
 use std::path::Path;
-use std::sync::Arc;
 
 use dss_format::encoder::PathfinderEncoder;
 
 use super::grey;
 use crate::encoder::ReadFile;
 use crate::idx::read_idx;
-use crate::store::Store;
-use crate::{Dataset, Error, Example, Input, Result, Target, io};
-
-/// A split: some images of a store.
-pub(super) struct Part {
-    pub(super) store: Arc<Store>,
-    pub(super) numbers: Vec<u32>,
-}
-
-impl Dataset for Part {
-    fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    fn example(&self, i: usize) -> Result<Example> {
-        let number = self.numbers[i] as usize;
-        let target = Target::Class(self.store.label(number));
-        Ok(Example { input: sequence(&self.store.bytes(number)?), second: None, target })
-    }
-}
+use crate::{Error, Input, Result, io};
 
 /// Grey levels 0..=255 become -1..=1.
-fn sequence(levels: &[u8]) -> Input {
+pub(super) fn sequence(levels: &[u8]) -> Input {
     Input::Values(levels.iter().map(|&v| (f32::from(v) / 255.0 - 0.5) / 0.5).collect())
 }
 
@@ -39,13 +19,10 @@ impl ReadFile for PathfinderEncoder {
     /// The image of a PNG file, or all images of an idx file.
     fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let name = io::file_name(path);
-        let start = io::open(path)?.fill_buf().map_err(Error::io("read", path))?.to_vec();
-        if start.starts_with(grey::SIGNATURE) {
-            let levels = grey::decode(&io::read(path)?, self.size)
-                .map_err(|what| Error::content(path, what))?;
+        if let Some(levels) = grey::read(path, self.size)? {
             return Ok(vec![(name, sequence(&levels))]);
         }
-        if !start.starts_with(&[0, 0]) {
+        if !io::open(path)?.fill_buf().map_err(Error::io("read", path))?.starts_with(&[0, 0]) {
             return Err(Error::content(path, "neither a PNG picture nor an idx file of images"));
         }
         let images = read_idx(path, 3)?;

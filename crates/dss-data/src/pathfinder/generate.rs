@@ -52,7 +52,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    pub(super) fn of(parameters: &'static Parameters, contour: usize, seed: u64) -> Self {
+    pub(super) fn new(parameters: &'static Parameters, contour: usize, seed: u64) -> Self {
         Self {
             parameters,
             contour,
@@ -87,7 +87,7 @@ impl Generator {
     }
 
     /// Everything on top of each other, the brightest pixel wins; then scaled to 0..=255.
-    fn render(&self, (targets, others): (&[Placed], &[Placed]), markers: &[Picture]) -> Vec<u8> {
+    fn render(&self, (targets, others): (&[Segment], &[Segment]), markers: &[Picture]) -> Vec<u8> {
         let Parameters { size, target_contrast, distractor_contrast, .. } = *self.parameters;
         let mut grey = vec![0f64; size * size];
         for (segments, contrast) in [(targets, target_contrast), (others, distractor_contrast)] {
@@ -112,7 +112,7 @@ impl Generator {
 
 /// A segment in the image.
 #[derive(Clone, Copy)]
-struct Placed<'a> {
+struct Segment<'a> {
     tile: &'a Tile,
     start: Point,
 }
@@ -123,7 +123,7 @@ struct Path<'a> {
     pivot: Point,
     heading: &'a Heading,
     /// The newest segment, not yet in the mask.
-    pending: Placed<'a>,
+    pending: Segment<'a>,
     /// The far end of the newest segment.
     tip: Point,
 }
@@ -133,7 +133,7 @@ struct Scene<'a> {
     parameters: &'a Parameters,
     tiles: &'a Tiles,
     mask: Picture,
-    segments: Vec<Placed<'a>>,
+    segments: Vec<Segment<'a>>,
     /// Scratch: the running sum of weights, and the number of the turn.
     choice: Vec<(f64, u16)>,
 }
@@ -264,7 +264,7 @@ impl<'a> Scene<'a> {
         let length = self.parameters.length;
         let head = seed.heading.go(tail, length as f64);
         let pivot = seed.back.go(head, (length + self.tiles.margin) as f64);
-        let pending = Placed { tile: &seed.tile, start: tail };
+        let pending = Segment { tile: &seed.tile, start: tail };
         (self.inside(head) && self.inside(pivot)).then_some(Path {
             pivot,
             heading: &seed.heading,
@@ -293,7 +293,7 @@ impl<'a> Scene<'a> {
                 let u = rng.random::<f64>() * sum;
                 let &(_, turn) = choice.iter().find(|(sum, _)| *sum > u)?;
                 let placed =
-                    Placed { tile: &tiles.turns[usize::from(turn)].tile, start: end(turn) };
+                    Segment { tile: &tiles.turns[usize::from(turn)].tile, start: end(turn) };
                 self.fits(placed).then_some((turn, placed))
             });
         }
@@ -324,7 +324,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether a segment keeps clear of all others.
-    fn fits(&self, segment: Placed) -> bool {
+    fn fits(&self, segment: Segment) -> bool {
         let mut most = 0;
         for (y, x, tile) in clipped(&segment.tile.mask, segment.start, self.mask.side) {
             let row = &self.mask.pixels[y * self.mask.side + x..][..tile.len()];
@@ -335,7 +335,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Adds a segment to the mask.
-    fn block(&mut self, segment: Placed) {
+    fn block(&mut self, segment: Segment) {
         paste(&mut self.mask, &segment.tile.mask, segment.start);
     }
 

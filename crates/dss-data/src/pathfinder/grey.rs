@@ -1,19 +1,31 @@
 //! Grey pictures as PNG files.
 
-use std::io::Cursor;
+use std::io::{BufRead, Cursor};
+use std::path::Path;
 
 use png::{BitDepth, ColorType, Decoder, Encoder, Limits, Transformations};
 
+use crate::image::grey;
+use crate::{Error, Result, io};
+
 /// How every PNG file starts.
-pub(super) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// Memory for the decoding of one picture, 256 × 256 at most.
 const MEMORY: usize = 4 << 20;
+
+/// The grey levels of the picture in a PNG file; `None` if it is another kind of file.
+pub(crate) fn read(path: &Path, size: usize) -> Result<Option<Vec<u8>>> {
+    let is_png =
+        io::open(path)?.fill_buf().map_err(Error::io("read", path))?.starts_with(SIGNATURE);
+    let levels = is_png.then(|| io::read(path).map(|bytes| decode(&bytes, size))).transpose()?;
+    levels.transpose().map_err(|what| Error::content(path, what))
+}
 
 /// The grey levels of a picture of `size` × `size` pixels; otherwise what is wrong with it.
 ///
 /// Colours become grey by the weights of ITU-R 601 in 16-bit fixed point, as Pillow does it; 16-bit levels keep their
 /// upper byte; transparency is ignored.
-pub(super) fn decode(bytes: &[u8], size: usize) -> Result<Vec<u8>, String> {
+pub(super) fn decode(bytes: &[u8], size: usize) -> std::result::Result<Vec<u8>, String> {
     if bytes.is_empty() {
         return Err("an empty file, not a PNG picture".into());
     }
@@ -31,10 +43,7 @@ pub(super) fn decode(bytes: &[u8], size: usize) -> Result<Vec<u8>, String> {
     let frame = reader.next_frame(&mut levels).map_err(damaged)?;
     reader.finish().map_err(damaged)?;
     levels.truncate(frame.buffer_size());
-    let rgb = |p: &[u8]| {
-        let [r, g, b] = [p[0], p[1], p[2]].map(u32::from);
-        ((19595 * r + 38470 * g + 7471 * b + 32768) >> 16) as u8
-    };
+    let rgb = |p: &[u8]| grey([p[0], p[1], p[2]]);
     Ok(match frame.color_type {
         ColorType::Grayscale => levels,
         ColorType::GrayscaleAlpha => levels.chunks_exact(2).map(|p| p[0]).collect(),
@@ -45,7 +54,7 @@ pub(super) fn decode(bytes: &[u8], size: usize) -> Result<Vec<u8>, String> {
 }
 
 /// The PNG file of `size` × `size` grey levels.
-pub(super) fn encode(levels: &[u8], size: usize) -> Vec<u8> {
+pub(crate) fn encode(levels: &[u8], size: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, size as u32, size as u32);
     encoder.set_color(ColorType::Grayscale);
@@ -142,7 +151,7 @@ mod tests {
             let mut bytes = encode(&picture(), 8);
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
-            // Every byte stands under a checksum; what still decodes is the same picture.
+            // A checksum covers every byte; what still decodes is the same picture.
             if let Ok(levels) = decode(&bytes, 8) {
                 prop_assert_eq!(levels, picture());
             }

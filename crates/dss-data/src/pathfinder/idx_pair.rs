@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::collect::Collected;
+use super::collect::ImageCollector;
 use crate::idx::read_idx;
 use crate::skip::Skips;
 use crate::{Error, Result, io};
@@ -45,7 +45,7 @@ pub(super) fn is_idx(path: &Path) -> Result<bool> {
 pub(super) fn read(
     images: &Path,
     skips: &mut Skips,
-    out: &mut Collected<'_>,
+    out: &mut ImageCollector<'_>,
     progress: &dyn Fn(&str),
 ) -> Result<()> {
     progress(&format!("Pathfinder: reading {}", images.display()));
@@ -71,7 +71,7 @@ pub(super) fn read(
     }
     match reader.fill_buf().map_err(Error::io("read", images))? {
         [] => Ok(()),
-        _ => Err(Error::content(images, format!("goes on after its {count} images"))),
+        _ => Err(Error::content(images, format!("has more bytes after its {count} images"))),
     }
 }
 

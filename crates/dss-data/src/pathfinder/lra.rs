@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::collect::Collected;
+use super::collect::ImageCollector;
 use super::{ImageSet, grey};
 use crate::skip::Skips;
 use crate::source::for_each_file;
@@ -88,7 +88,7 @@ pub(super) fn read(
     path: &Path,
     set: &ImageSet,
     skips: &mut Skips,
-    out: &mut Collected<'_>,
+    out: &mut ImageCollector<'_>,
     progress: &dyn Fn(&str),
 ) -> Result<bool> {
     progress(&format!("Pathfinder: reading the labels in {}", path.display()));

@@ -6,9 +6,10 @@
 //! 128 × 128.
 
 mod collect;
+mod curriculum;
 mod dataset;
 mod generate;
-mod grey;
+pub(crate) mod grey;
 mod idx_pair;
 mod lra;
 mod parameters;
@@ -24,8 +25,8 @@ use documented::DocumentedFields;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use collect::{Collected, Facts};
-use dataset::Part;
+use collect::{Facts, ImageCollector};
+use curriculum::Curriculum;
 pub use dss_format::encoder::PathfinderEncoder;
 pub use generate::{Generator, PathImage};
 use parameters::{CONTOURS, Parameters, SIZES};
@@ -35,13 +36,14 @@ use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
-use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, io, limits};
+use crate::subset::select;
+use crate::{Dataset, Encoder, Error, Example, InputKind, Result, Task, TaskSpec, io, limits};
 
 /// Rises when the generator makes other images.
 const GENERATOR_VERSION: u32 = 1;
 /// Rises when files are decoded in another way.
 const READER_VERSION: u32 = 1;
-/// Images that are made before they are written down.
+/// Images that are generated before they are stored.
 const CHUNK: u64 = 1000;
 /// Of the images of a folder, one part in this many is for validation and one for the test.
 const HELD_OUT: usize = 10;
@@ -60,6 +62,8 @@ pub struct PathfinderConfig {
     pub size: usize,
     /// Segments of the two long paths: 6 (easy), 9 or 14 (hard); with dir, which set to read.
     pub contour: usize,
+    /// Segments of the training images of the first epochs, one number per epoch, such as 6, 6, 9; then contour.
+    pub curriculum: Vec<usize>,
     /// Random seed of the generator.
     pub seed: u64,
     /// Folder or tar archive of the LRA release, or folder with a pair of idx files; empty = generate.
@@ -78,6 +82,7 @@ impl Default for PathfinderConfig {
             test: 20_000,
             size: 0,
             contour: 14,
+            curriculum: Vec::new(),
             seed: 1112,
             dir: String::new(),
             split_seed: 42,
@@ -87,31 +92,19 @@ impl Default for PathfinderConfig {
 }
 
 impl TaskSource for PathfinderConfig {
-    fn place(&self) -> &str {
-        &self.dir
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn set_skip_bad(&mut self) {
-        self.skip_bad = true;
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.dir, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         let set = self.images(name)?;
         limits::counts(self.counts(), "image")?;
+        self.check_curriculum()?;
         let mut hash = SplitHash::new(name);
         let mut notes = Vec::new();
         let (store, splits) = if self.dir.is_empty() {
-            let store = self.generated(&set, progress)?;
+            let store = generated(&set, self.counts().iter().sum::<usize>() as u64, progress)?;
             hash.settings(&(set, self.counts()));
             hash.bytes("content", store.content_hash());
+            if !self.curriculum.is_empty() {
+                hash.settings(&self.curriculum);
+            }
             // The test images come first, so that more training images do not change them.
             let mut start = 0;
             let mut next = |count: usize| {
@@ -129,27 +122,12 @@ impl TaskSource for PathfinderConfig {
             hash.bytes("content", facts.content.as_bytes());
             (store, splits)
         };
-        let [train, val, test] = splits.map(|numbers| -> Arc<dyn Dataset> {
-            Arc::new(Part { store: store.clone(), numbers })
-        });
-        Ok(Task {
-            spec: TaskSpec {
-                name: name.to_owned(),
-                input: InputKind::Values { channels: 1 },
-                target: TargetKind::Class {
-                    labels: ["not connected", "connected"].map(String::from).into(),
-                },
-                len: set.size * set.size,
-                pair: false,
-            },
-            train,
-            val,
-            test,
-            split_hash: hash.hex(),
-            vocabulary: None,
-            encoder: Encoder::Pathfinder(PathfinderEncoder { size: set.size }),
-            notes,
-        })
+        let [train, val, test] = chosen(store, splits);
+        let train = self.in_stages(train, &set, progress)?;
+        let (input, labels) = (InputKind::Values { channels: 1 }, ["not connected", "connected"]);
+        let spec = TaskSpec::classes(name, input, labels, set.size * set.size);
+        let encoder = Encoder::Pathfinder(PathfinderEncoder { size: set.size });
+        Ok(Task { notes, ..Task::new(spec, [train, val, test], hash, encoder) })
     }
 }
 
@@ -168,17 +146,39 @@ impl PathfinderConfig {
         [self.train, self.val, self.test]
     }
 
-    /// Generates the images, or takes them from the cache.
-    fn generated(&self, set: &ImageSet, progress: &dyn Fn(&str)) -> Result<Arc<Store>> {
-        let count = self.counts().iter().sum::<usize>() as u64;
-        let key = StoreKey::new("pathfinder", GENERATOR_VERSION).settings(&(set, count));
-        Store::open_or_build(key, |writer| {
-            let (size, megabytes) = (set.size, count * (set.size as u64).pow(2) / 1_000_000);
-            progress(&format!(
-                "Pathfinder: making {count} images of {size} × {size} ({megabytes} MB)"
-            ));
-            generate_into(writer, &set.generator(), count, progress)
-        })
+    fn check_curriculum(&self) -> Result<()> {
+        let refused =
+            |what| Err(Error::setting("curriculum", format!("{:?}", self.curriculum), what));
+        if !self.curriculum.is_empty() && !self.dir.is_empty() {
+            return refused("needs generated images: leave task.dir empty");
+        }
+        if !self.curriculum.iter().all(|contour| CONTOURS.contains(contour)) {
+            return refused("must be a list of 6, 9 and 14");
+        }
+        Ok(())
+    }
+
+    /// The training images `last`, after those of the curriculum.
+    fn in_stages(
+        &self,
+        last: Arc<dyn Dataset>,
+        set: &ImageSet,
+        progress: &dyn Fn(&str),
+    ) -> Result<Arc<dyn Dataset>> {
+        if self.curriculum.is_empty() {
+            return Ok(last);
+        }
+        let stage = |&contour: &usize| -> Result<Arc<dyn Dataset>> {
+            // Other images of the same contour would be those of the test.
+            if contour == set.contour {
+                return Ok(last.clone());
+            }
+            let store = generated(&ImageSet { contour, ..*set }, self.train as u64, progress)?;
+            let [images] = chosen(store, [(0..self.train as u32).collect()]);
+            Ok(images)
+        };
+        let stages = self.curriculum.iter().map(stage).collect::<Result<_>>()?;
+        Ok(Arc::new(Curriculum { stages, last }))
     }
 
     /// Reads the images of a folder or an archive, or takes them from the cache.
@@ -189,7 +189,7 @@ impl PathfinderConfig {
             .source(source.path())?;
         Store::open_or_build(key, |writer| {
             let mut skips = Skips::new(self.skip_bad);
-            let mut images = Collected::new(writer);
+            let mut images = ImageCollector::new(writer);
             match &source {
                 Source::Release(path) => {
                     if !lra::read(path, set, &mut skips, &mut images, progress)? {
@@ -246,11 +246,11 @@ impl ImageSet {
 
     /// Makes the images of this set.
     pub fn generator(&self) -> Generator {
-        Generator::of(self.parameters(), self.contour, self.seed)
+        Generator::new(self.parameters(), self.contour, self.seed)
     }
 
     fn parameters(&self) -> &'static Parameters {
-        Parameters::of(self.size).expect("the size is checked when a set is made")
+        Parameters::for_size(self.size).expect("the size is checked when a set is made")
     }
 }
 
@@ -308,7 +308,24 @@ fn missing(path: &Path, set: &ImageSet) -> Error {
     }
 }
 
-/// Makes the images 0..count and writes them down, a few at a time.
+/// Splits that have the stored images of these numbers.
+fn chosen<const N: usize>(store: Arc<Store>, numbers: [Vec<u32>; N]) -> [Arc<dyn Dataset>; N] {
+    select(numbers, move |i| {
+        Ok(Example::classified(dataset::sequence(&store.bytes(i)?), store.label(i)))
+    })
+}
+
+/// Generates images, or takes them from the cache.
+fn generated(set: &ImageSet, count: u64, progress: &dyn Fn(&str)) -> Result<Arc<Store>> {
+    let key = StoreKey::new("pathfinder", GENERATOR_VERSION).settings(&(set, count));
+    Store::open_or_build(key, |writer| {
+        let (size, megabytes) = (set.size, count * (set.size as u64).pow(2) / 1_000_000);
+        progress(&format!("Pathfinder: making {count} images of {size} × {size} ({megabytes} MB)"));
+        generate_into(writer, &set.generator(), count, progress)
+    })
+}
+
+/// Generates and stores the images 0..count, a few at a time.
 fn generate_into(
     writer: &mut Writer,
     generator: &Generator,

@@ -94,7 +94,7 @@ const ALL: [Parameters; 4] = [
 
 impl Parameters {
     /// Those of an image size, which must be one of [`SIZES`].
-    pub(crate) fn of(size: usize) -> Option<&'static Self> {
+    pub(crate) fn for_size(size: usize) -> Option<&'static Self> {
         ALL.iter().find(|p| p.size == size)
     }
 

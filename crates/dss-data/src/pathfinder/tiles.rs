@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn parameters(set: &str) -> &'static Parameters {
-        Parameters::of(set.strip_prefix("pathfinder").unwrap().parse().unwrap()).unwrap()
+        Parameters::for_size(set.strip_prefix("pathfinder").unwrap().parse().unwrap()).unwrap()
     }
 
     fn radians(degree: i32) -> f64 {
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn the_edge_rule() {
         let allowed = |size, margin| {
-            let tiles = Tiles::new(Parameters::of(size).unwrap(), margin);
+            let tiles = Tiles::new(Parameters::for_size(size).unwrap(), margin);
             let seeds = (-180..180).zip(tiles.seeds);
             seeds.filter(|(_, s)| s.footprint.is_some()).map(|(t, _)| t).collect::<Vec<i32>>()
         };

@@ -28,7 +28,7 @@ impl<'w> Builder<'w> {
         Self { texts, numbers: HashMap::new(), pairs: Default::default() }
     }
 
-    /// The number of a document, which is written down when it is new.
+    /// The number of a document, which is stored when it is new.
     pub(super) fn document(&mut self, cut: &[u8], digest: TextDigest) -> Result<u32> {
         if let Some(&number) = self.numbers.get(&digest) {
             return Ok(number);

@@ -18,14 +18,14 @@ type Name = (bool, u32, u64);
 
 /// A review that pairs name.
 #[derive(Default)]
-struct Used {
+struct NamedReview {
     /// How often in training pairs.
     times: u64,
     /// Its number as a document, once it is found.
     number: Option<u32>,
 }
 
-/// Two reviews and their class, and where that stands.
+/// Two reviews and their class, and the line that has them.
 struct Row {
     split: Split,
     line: u64,
@@ -33,7 +33,7 @@ struct Row {
     names: [Name; 2],
 }
 
-/// Writes all pairs and the documents they name down.
+/// Stores all pairs and the documents that they name.
 pub(super) fn build(
     files: &[PathBuf; 3],
     reviews: &Reviews,
@@ -41,7 +41,7 @@ pub(super) fn build(
     skips: &mut Skips,
     progress: &dyn Fn(&str),
 ) -> Result<()> {
-    let mut wanted: HashMap<Name, Used> = HashMap::new();
+    let mut wanted: HashMap<Name, NamedReview> = HashMap::new();
     let mut pairs = Vec::new();
     for (path, split) in files.iter().zip(Split::ALL) {
         rows::for_each_line(path, &mut |line, text| {

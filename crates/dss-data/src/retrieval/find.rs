@@ -8,7 +8,7 @@ use crate::{Error, Result, io};
 
 /// The pairs of a folder.
 pub(super) enum Pairs {
-    /// Papers, and whether one cites the other; the texts stand in the files.
+    /// Papers, and whether one cites the other; the texts are in the files.
     Papers([PathBuf; 3]),
     /// Film reviews, and whether they are of one film; the files name reviews.
     Films { pairs: [PathBuf; 3], reviews: Reviews },

@@ -12,7 +12,6 @@ mod papers;
 mod predict;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use self::builder::{Builder, Pair};
 pub use self::config::RetrievalConfig;
@@ -23,38 +22,15 @@ use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
+use crate::subset::select;
 use crate::task::Split;
-use crate::{
-    Dataset, Encoder, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec, io,
-    subset,
-};
+use crate::{Encoder, Example, InputKind, Note, Result, Target, Task, TaskSpec, subset};
 use dss_format::encoder::quoted;
 
 /// Raised when the stored form changes.
 const VERSION: u32 = 1;
 
 impl TaskSource for RetrievalConfig {
-    fn place(&self) -> &str {
-        &self.dir
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn length(&self) -> Option<usize> {
-        Some(self.len)
-    }
-
-    fn set_skip_bad(&mut self) {
-        self.skip_bad = true;
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.dir, data_dir);
-        io::locate(&mut self.reviews, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         self.check()?;
         let source = Pairs::find(&self.dir, &self.reviews, data_dir)?;
@@ -69,40 +45,26 @@ impl TaskSource for RetrievalConfig {
         let encoder = texts.encoder().clone();
         let mut hash = SplitHash::new(name);
         hash.settings(&encoder);
-        let mut splits = Vec::with_capacity(3);
+        let (mut pairs, mut numbers) = (Vec::new(), [const { Vec::new() }; 3]);
         for (split, count) in Split::ALL.into_iter().zip([self.train, self.val, self.test]) {
-            let pairs = self.pairs(&texts, split, count)?;
-            for pair in &pairs {
-                hash.bytes(split.name(), &key_of(&texts, pair));
+            let start = pairs.len() as u32;
+            for pair in self.pairs(&texts, split, count)? {
+                hash.bytes(split.name(), &key_of(&texts, &pair));
                 hash.bytes("label", &pair.class.to_le_bytes());
+                pairs.push(pair);
             }
-            splits.push(pairs);
+            numbers[split as usize] = (start..pairs.len() as u32).collect();
         }
-        let texts = Arc::new(texts);
-        let mut parts = splits
-            .into_iter()
-            .map(|pairs| -> Arc<dyn Dataset> { Arc::new(Part { texts: texts.clone(), pairs }) });
-        let [Some(train), Some(val), Some(test)] = [parts.next(), parts.next(), parts.next()]
-        else {
-            unreachable!("there are three splits");
-        };
-        let vocabulary = encoder.alphabet.symbols();
-        Ok(Task {
-            spec: TaskSpec {
-                name: name.to_owned(),
-                input: InputKind::Tokens { vocab: vocabulary.len() },
-                target: TargetKind::Class { labels: source.labels().map(str::to_owned).into() },
-                len: self.len,
-                pair: true,
-            },
-            train,
-            val,
-            test,
-            split_hash: hash.hex(),
-            vocabulary: Some(vocabulary),
-            encoder: Encoder::TextPairs(encoder),
-            notes,
-        })
+        let input = InputKind::Tokens { vocab: encoder.alphabet.symbols().len() };
+        let spec = TaskSpec::classes(name, input, source.labels(), self.len);
+        let spec = TaskSpec { pair: true, ..spec };
+        let splits = select(numbers, move |i| {
+            let Pair { class, first, second } = pairs[i];
+            let second = Some(texts.tokens(second as usize)?);
+            let input = texts.tokens(first as usize)?;
+            Ok(Example { input, second, target: Target::Class(class) })
+        });
+        Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::TextPairs(encoder)) })
     }
 }
 
@@ -146,23 +108,5 @@ fn class(label: &[u8]) -> std::result::Result<u32, String> {
         Ok(0.0) => Ok(0),
         Ok(1.0) => Ok(1),
         _ => Err(format!("expected a label 0.0 or 1.0, found {}", quoted(&text))),
-    }
-}
-
-/// A split: pairs of texts.
-struct Part {
-    texts: Arc<Texts>,
-    pairs: Vec<Pair>,
-}
-
-impl Dataset for Part {
-    fn len(&self) -> usize {
-        self.pairs.len()
-    }
-
-    fn example(&self, i: usize) -> Result<Example> {
-        let Pair { class, first, second } = self.pairs[i];
-        let [first, second] = [first, second].map(|document| self.texts.tokens(document as usize));
-        Ok(Example { input: first?, second: Some(second?), target: Target::Class(class) })
     }
 }

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 const COLUMNS: usize = 5;
 
-/// Writes all documents and pairs of the three files down.
+/// Stores all documents and pairs of the three files.
 pub(super) fn build(
     files: &[PathBuf; 3],
     builder: &mut Builder<'_>,

@@ -26,41 +26,46 @@ pub(super) fn features(encoder: &SpeechEncoder, features: impl Iterator<Item = f
     Input::Values(features.zip(scaling).map(|(x, (mean, divisor))| (x - mean) / divisor).collect())
 }
 
-/// A whole sound file as a model of the wave reads it in a stream; `Err` says why it does not fit.
-fn clip(encoder: &SpeechEncoder, bytes: &[u8]) -> std::result::Result<Input, String> {
+/// A sound file as a model of the wave reads it in a stream, and its samples per second: those of the model, or of the
+/// file where they differ. A model of every second sample leaves every second one out.
+///
+/// # Errors
+/// A file that cannot be read, or that has more than a second of sound.
+pub fn read_sound(encoder: &SpeechEncoder, path: &Path) -> Result<(Input, f64)> {
+    clip(encoder, &io::read(path)?).map_err(|what| Error::content(path, what))
+}
+
+fn clip(encoder: &SpeechEncoder, bytes: &[u8]) -> std::result::Result<(Input, f64), String> {
     let feed = SoundFeed::new(encoder)?;
     let audio = audio::decode(bytes, clips::MOST)?;
-    let stride = match audio.rate {
-        rate if rate == encoder.rate => 1,
-        RATE => encoder.stride(),
-        rate => {
-            let expected = encoder.rate;
-            return Err(format!(
-                "{rate} Hz, but the model takes {expected} Hz: convert the file, or read it with `dss stream`, which \
-                 changes the model's step"
-            ));
-        }
+    let (stride, rate) = match audio.rate {
+        RATE => (encoder.stride(), feed.rate),
+        rate => (1, f64::from(rate)),
     };
-    let (found, most) = (audio.samples.len() / audio.channels, encoder.steps() * stride);
-    match found {
+    let most = (encoder.steps() as f64 * rate / feed.rate) as usize * stride;
+    match audio.samples.len() / audio.channels {
         0 => Err("no samples in this file".into()),
         n if n > most => Err(format!("{n} samples; a clip has at most {most}: cut the file")),
         _ => {
             let samples = audio.mono().into_iter().step_by(stride);
-            Ok(Input::Values(samples.map(|x| feed.value(x)).collect()))
+            Ok((Input::Values(samples.map(|x| feed.value(x)).collect()), rate))
         }
     }
 }
 
 impl ReadFile for SpeechEncoder {
-    /// One clip of at most one second. A model of the wave reads what `dss stream` reads: any bits and channels, which
-    /// are averaged; a model of every second sample leaves every second one out. Features are made of clips like those
-    /// of the training.
+    /// One clip of at most one second, at the model's rate. A model of the wave reads what `dss stream` reads: any bits
+    /// and channels, which are averaged. Features are made of clips like those of the training.
     fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
         let fault = |what: String| Error::content(path, what);
         let bytes = io::read(path)?;
         let input = match self.form {
-            SoundForm::Wave => clip(self, &bytes).map_err(fault)?,
+            SoundForm::Wave => match clip(self, &bytes).map_err(fault)? {
+                (input, rate) if rate == f64::from(self.rate) => input,
+                (_, rate) => {
+                    return Err(fault(format!("{rate} Hz, but the model takes {} Hz", self.rate)));
+                }
+            },
             SoundForm::Mfcc if self.is_valid() => {
                 let samples = clips::samples(&bytes).map_err(fault)?;
                 features(self, mfcc(&unit_samples(&samples)).into_iter())

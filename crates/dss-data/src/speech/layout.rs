@@ -20,7 +20,7 @@ pub(super) struct ClipName<'a> {
 }
 
 impl<'a> ClipName<'a> {
-    /// `None` for what is no WAV or FLAC file in a folder, and for hidden files.
+    /// `None` for what is not a WAV or FLAC file in a folder, and for hidden files.
     pub fn parse(name: &'a str) -> Option<Self> {
         let mut parts = name.rsplit('/');
         let (stem, extension) = parts.next()?.rsplit_once('.')?;

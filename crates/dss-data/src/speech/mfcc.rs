@@ -116,7 +116,7 @@ fn triangles() -> Vec<(usize, Vec<f32>)> {
 mod tests {
     use super::*;
 
-    /// Each formula as it stands, in f64.
+    /// Each formula, literally, in f64.
     fn slow(x: &[f32]) -> Vec<f64> {
         let at = |i: isize| {
             let last = SAMPLES as isize - 1;

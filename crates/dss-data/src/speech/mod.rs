@@ -14,7 +14,6 @@ mod split;
 mod words;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
@@ -23,15 +22,14 @@ use clips::Clips;
 pub use dss_format::encoder::SpeechEncoder;
 use dss_format::encoder::speech::{RATE, SAMPLES};
 use dss_format::encoder::{Encoder, SoundForm};
+pub use encoder::read_sound;
 pub use words::{ALL, SC10, Words};
 
 use crate::config::TaskSource;
 use crate::hash::SplitHash;
-use crate::store::Store;
-use crate::{
-    Dataset, Error, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec, io,
-    subset,
-};
+use crate::subset::{limit_all, select};
+use crate::task::Split;
+use crate::{Error, Example, InputKind, Note, Result, Task, TaskSpec};
 
 /// Samples per second of the test at another rate.
 pub const HALF_RATE: u32 = 8_000;
@@ -103,22 +101,6 @@ impl Default for SpeechConfig {
 }
 
 impl TaskSource for SpeechConfig {
-    fn place(&self) -> &str {
-        &self.dir
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn set_skip_bad(&mut self) {
-        self.skip_bad = true;
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.dir, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         let form =
             if name == form::task(SoundForm::Mfcc) { SoundForm::Mfcc } else { SoundForm::Wave };
@@ -127,17 +109,17 @@ impl TaskSource for SpeechConfig {
         let clips = Clips::load(&path, self.words, form, self.skip_bad, progress)?;
         let mut notes: Vec<Note> = clips.note.clone().into_iter().collect();
         let labels = self.labels(&path, &clips, &mut notes)?;
-        let [train, val, test] = self.split(&path, &clips, &mut notes)?;
+        let splits = self.split(&path, &clips, &mut notes)?;
 
         // What a clip is, not how it is read: the same model can be tried at half rate on the same splits.
         let mut hash = SplitHash::new(name);
-        for (key, numbers) in [("train", &train), ("val", &val), ("test", &test)] {
+        for (split, numbers) in Split::ALL.iter().zip(&splits) {
             for clip in numbers.iter().map(|&i| &clips.list[i as usize]) {
-                hash.bytes(key, &clip.digest);
+                hash.bytes(split.name(), &clip.digest);
                 hash.bytes("word", self.words.list()[clip.word as usize].as_bytes());
             }
         }
-        let moments = train.iter().map(|&i| &clips.list[i as usize].moments);
+        let moments = splits[0].iter().map(|&i| &clips.list[i as usize].moments);
         let (mean, divisor) = form::scaling(form, moments);
         let encoder = SpeechEncoder { form, rate: self.rate, mean, divisor };
 
@@ -145,27 +127,25 @@ impl TaskSource for SpeechConfig {
         let words = self.words.list().iter();
         let numbers =
             words.map(|word| labels.iter().position(|label| label == word).unwrap_or(0) as u32);
-        let words: Arc<[u32]> = numbers.collect();
-        let part = |numbers| -> Arc<dyn Dataset> {
-            let (store, encoder) = (clips.store.clone(), encoder.clone());
-            Arc::new(Part { store, numbers, encoder, words: words.clone() })
-        };
-        Ok(Task {
-            spec: TaskSpec {
-                name: name.to_owned(),
-                input: InputKind::Values { channels: form.channels() },
-                target: TargetKind::Class { labels },
-                len: encoder.steps(),
-                pair: false,
-            },
-            train: part(train),
-            val: part(val),
-            test: part(test),
-            split_hash: hash.hex(),
-            vocabulary: None,
-            encoder: Encoder::Speech(encoder),
-            notes,
-        })
+        let words: Vec<u32> = numbers.collect();
+        let (store, decoder) = (clips.store.clone(), encoder.clone());
+        let splits = select(splits, move |i| {
+            let bytes = store.bytes(i)?;
+            let input = match decoder.form {
+                SoundForm::Wave => {
+                    let (samples, _) = bytes.as_chunks();
+                    encoder::wave(&decoder, samples.iter().map(|s| i16::from_le_bytes(*s)))
+                }
+                SoundForm::Mfcc => {
+                    let (features, _) = bytes.as_chunks();
+                    encoder::features(&decoder, features.iter().map(|f| f32::from_le_bytes(*f)))
+                }
+            };
+            Ok(Example::classified(input, words[store.label(i) as usize]))
+        });
+        let input = InputKind::Values { channels: form.channels() };
+        let spec = TaskSpec::classes(name, input, labels, encoder.steps());
+        Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::Speech(encoder)) })
     }
 }
 
@@ -223,7 +203,7 @@ impl SpeechConfig {
                 ).into());
             }
         }
-        let [mut train, mut val, mut test] = match self.split {
+        let mut splits = match self.split {
             SplitChoice::Paper => split::random(list, &kept, self.split_seed),
             SplitChoice::Official => {
                 split::official(list, &kept, self.split_seed).ok_or_else(|| {
@@ -233,39 +213,7 @@ impl SpeechConfig {
                 })?
             }
         };
-        subset::limit("train", self.train, &mut train)?;
-        subset::limit("val", self.val, &mut val)?;
-        subset::limit("test", self.test, &mut test)?;
-        Ok([train, val, test])
-    }
-}
-
-struct Part {
-    store: Arc<Store>,
-    numbers: Vec<u32>,
-    encoder: SpeechEncoder,
-    words: Arc<[u32]>,
-}
-
-impl Dataset for Part {
-    fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    fn example(&self, i: usize) -> Result<Example> {
-        let number = self.numbers[i] as usize;
-        let bytes = self.store.bytes(number)?;
-        let input = match self.encoder.form {
-            SoundForm::Wave => {
-                let (samples, _) = bytes.as_chunks();
-                encoder::wave(&self.encoder, samples.iter().map(|s| i16::from_le_bytes(*s)))
-            }
-            SoundForm::Mfcc => {
-                let (features, _) = bytes.as_chunks();
-                encoder::features(&self.encoder, features.iter().map(|f| f32::from_le_bytes(*f)))
-            }
-        };
-        let target = Target::Class(self.words[self.store.label(number) as usize]);
-        Ok(Example { input, second: None, target })
+        limit_all([self.train, self.val, self.test], &mut splits)?;
+        Ok(splits)
     }
 }

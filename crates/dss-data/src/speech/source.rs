@@ -4,18 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::words::ALL;
+use crate::catalogue::CLIPS;
 use crate::task::Split;
 use crate::{Error, Result, io};
 
-/// Subfolders of the data folder that are searched.
-const FOLDERS: [&str; 6] = [
-    "",
-    "speech_commands",
-    "speech_commands10",
-    "speech_commands_v0.02",
-    "speech_commands_v0.01",
-    "SpeechCommands/speech_commands_v0.02",
-];
 /// How the official archives are called, but for their version.
 const OFFICIAL: &str = "speech_commands_v";
 
@@ -29,7 +21,7 @@ pub(super) fn find(dir: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
         return Ok(path.clone());
     }
     let looked: Vec<PathBuf> =
-        top.iter().flat_map(|top| FOLDERS.map(|folder| top.join(folder))).collect();
+        top.iter().flat_map(|top| CLIPS.iter().map(move |folder| top.join(folder))).collect();
     for (i, folder) in looked.iter().enumerate() {
         if has_clips(folder) {
             return Ok(folder.clone());

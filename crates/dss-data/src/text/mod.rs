@@ -4,7 +4,7 @@
 //! included: no label enters it, and it is the one of the authors (129 ids at L = 2048).
 //!
 //! Which reviews are held out depends on their texts and the seed only, so every form of the data gives the same
-//! splits, at every length. The classes stand in every split in their proportion in the whole.
+//! splits, at every length. Every split has the classes in the proportion of the whole.
 
 mod config;
 mod official;
@@ -13,7 +13,6 @@ mod reviews;
 mod tables;
 
 use std::path::Path;
-use std::sync::Arc;
 
 pub use self::config::{TextConfig, Validation};
 pub(crate) use self::predict::read;
@@ -23,36 +22,14 @@ use crate::config::TaskSource;
 use crate::hash::SplitHash;
 use crate::skip::Skips;
 use crate::store::{Store, StoreKey, Writer};
+use crate::subset::select;
 use crate::task::Split;
-use crate::{
-    Dataset, Encoder, Error, Example, InputKind, Note, Result, Target, TargetKind, Task, TaskSpec,
-    io, subset,
-};
+use crate::{Encoder, Error, Example, InputKind, Note, Result, Task, TaskSpec, subset};
 
 /// Raised when the stored form changes.
 const VERSION: u32 = 1;
 
 impl TaskSource for TextConfig {
-    fn place(&self) -> &str {
-        &self.dir
-    }
-
-    fn counts(&self) -> Option<[usize; 3]> {
-        Some([self.train, self.val, self.test])
-    }
-
-    fn length(&self) -> Option<usize> {
-        Some(self.len)
-    }
-
-    fn set_skip_bad(&mut self) {
-        self.skip_bad = true;
-    }
-
-    fn locate(&mut self, data_dir: Option<&Path>) {
-        io::locate(&mut self.dir, data_dir);
-    }
-
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
         self.check()?;
         let reviews = Reviews::find(&self.dir, data_dir)?;
@@ -76,32 +53,17 @@ impl TaskSource for TextConfig {
                 hash.bytes("label", &[class(&texts, i) as u8]);
             }
         }
-        let texts = Arc::new(texts);
-        let [train, val, test] = splits.map(|numbers| -> Arc<dyn Dataset> {
-            Arc::new(Part { texts: texts.clone(), numbers })
+        let input = InputKind::Tokens { vocab: encoder.alphabet.symbols().len() };
+        let spec = TaskSpec::classes(name, input, reviews::CLASSES, self.len);
+        let splits = select(splits, move |i| {
+            Ok(Example::classified(texts.tokens(i)?, class(&texts, i as u32)))
         });
-        let vocabulary = encoder.alphabet.symbols();
-        Ok(Task {
-            spec: TaskSpec {
-                name: name.to_owned(),
-                input: InputKind::Tokens { vocab: vocabulary.len() },
-                target: TargetKind::Class { labels: reviews::CLASSES.map(str::to_owned).into() },
-                len: self.len,
-                pair: false,
-            },
-            train,
-            val,
-            test,
-            split_hash: hash.hex(),
-            vocabulary: Some(vocabulary),
-            encoder: Encoder::Text(encoder),
-            notes,
-        })
+        Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::Text(encoder)) })
     }
 }
 
 impl TextConfig {
-    /// Writes all reviews down, in the order of the source.
+    /// Stores all reviews, in the order of the source.
     fn store(&self, reviews: &Reviews, writer: &mut Writer) -> Result<()> {
         let mut texts = TextWriter::new(writer, self.level, self.len);
         let mut skips = Skips::new(self.skip_bad);
@@ -179,22 +141,4 @@ fn label(split: Split, class: u32) -> u32 {
 
 fn class(texts: &Texts, i: u32) -> u32 {
     texts.label(i as usize) % 2
-}
-
-/// A split: numbers of texts.
-struct Part {
-    texts: Arc<Texts>,
-    numbers: Vec<u32>,
-}
-
-impl Dataset for Part {
-    fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    fn example(&self, i: usize) -> Result<Example> {
-        let number = self.numbers[i];
-        let input = self.texts.tokens(number as usize)?;
-        Ok(Example { input, second: None, target: Target::Class(class(&self.texts, number)) })
-    }
 }

@@ -41,7 +41,7 @@ pub(super) fn text_column(row: &[Vec<u8>]) -> Option<usize> {
 
 impl Form {
     /// By the names in the first row, or label and text.
-    pub(super) fn of(path: &Path) -> Result<Self> {
+    pub(super) fn detect(path: &Path) -> Result<Self> {
         let first = rows::first(path)?;
         Ok(match (named(&first, &LABEL_NAMES), text_column(&first)) {
             (Some(label), Some(text)) => {

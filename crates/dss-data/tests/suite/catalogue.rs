@@ -4,7 +4,7 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use dss_data::catalogue::{Entry, Form, State, entry, list};
+use dss_data::catalogue::{Availability, Entry, Form, entry, list};
 use dss_data::make::{Make, is_made, make};
 use dss_data::{Error, TaskConfig};
 
@@ -88,7 +88,7 @@ fn the_real_data_are_found() {
         return;
     };
     let list = list(dirs[0].parent());
-    assert!(list.iter().all(|status| status.state != State::Missing), "{list:?}");
+    assert!(list.iter().all(|status| status.state != Availability::Missing), "{list:?}");
     let files: Vec<_> = list.iter().flat_map(|status| &status.files).collect();
     assert!(dirs.iter().all(|dir| files.iter().any(|file| file.starts_with(dir))), "{files:?}");
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use dss_data::catalogue::Verdict;
 use dss_data::check::{Report, check};
+use dss_data::files::Scale;
 use dss_data::{FilesConfig, ListopsConfig, MnistConfig, TaskConfig};
 
 fn quietly(config: &TaskConfig, data_dir: Option<&Path>) -> Report {
@@ -117,7 +118,8 @@ fn tokens_and_own_files() {
     let rows: String =
         (0..60).map(|i| format!("{},{},{}\n", ["up", "down"][i % 2], i, i % 7)).collect();
     fs::write(&path, rows).unwrap();
-    let config = FilesConfig { path: path.to_str().unwrap().into(), ..Default::default() };
+    let (path, scale) = (path.to_str().unwrap().into(), Scale::None);
+    let config = FilesConfig { path, scale, ..Default::default() };
     let report = quietly(&TaskConfig::Files(config), None);
     assert!(report.is_good(), "{:?}", report.faults);
     assert_eq!((report.files.len(), report.files[0].verdict), (1, Some(Verdict::Unknown)));

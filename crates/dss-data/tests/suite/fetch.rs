@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::server::{Behaviour, Server};
-use dss_data::fetch::{Download, Event, FetchError, Fetched, Patience, fetch};
+use dss_data::fetch::{Download, Event, FetchError, FetchedFile, Patience, fetch};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -60,7 +60,7 @@ impl Case {
         self.dir.path().join("data").join(name)
     }
 
-    fn run(&mut self) -> Result<Fetched, FetchError> {
+    fn run(&mut self) -> Result<FetchedFile, FetchError> {
         self.run_until(&AtomicBool::new(false), |_| {})
     }
 
@@ -68,7 +68,7 @@ impl Case {
         &mut self,
         stop: &AtomicBool,
         mut look: impl FnMut(&Event),
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedFile, FetchError> {
         let download = Download {
             url: self.server.url("a.tar.gz"),
             to: self.path("a.tar.gz"),
@@ -123,7 +123,10 @@ impl Case {
 fn a_whole_file() {
     let mut case = Case::new(1_000_000);
     let fetched = case.run().unwrap();
-    assert_eq!(fetched, Fetched { sha256: case.sha256.clone(), bytes: 1_000_000, already: false });
+    assert_eq!(
+        fetched,
+        FetchedFile { sha256: case.sha256.clone(), bytes: 1_000_000, already: false }
+    );
     case.is_complete();
     assert_eq!(case.events[0], Event::Start { from: 0, total: Some(1_000_000) });
     assert!(case.events.contains(&Event::Bytes(1_000_000)));
@@ -177,7 +180,7 @@ fn a_lost_connection_is_gone_on_with() {
         assert!(request.contains(&format!("range: bytes={from}-")), "{request}");
         assert!(request.contains("if-range: \"one\""), "{request}");
     }
-    assert!(case.events.iter().any(|e| matches!(e, Event::Again(why) if why.contains("150.0 kB"))));
+    assert!(case.events.iter().any(|e| matches!(e, Event::Retry(why) if why.contains("150.0 kB"))));
 }
 
 #[test]
@@ -244,7 +247,7 @@ fn a_server_without_ranges() {
     case.interrupted_at(100_000);
     case.run().unwrap();
     case.is_complete();
-    assert_eq!(case.events[0], Event::Anew("the server cannot continue a download"));
+    assert_eq!(case.events[0], Event::Restart("the server cannot continue a download"));
     assert_eq!(case.events[1], Event::Start { from: 0, total: Some(400_000) });
 }
 
@@ -261,7 +264,7 @@ fn a_file_that_changed_in_between() {
         case.sha256 = Some(sum(&other));
         case.run().unwrap();
         case.is_complete();
-        assert_eq!(case.events[0], Event::Anew("the file on the server has changed"));
+        assert_eq!(case.events[0], Event::Restart("the file on the server has changed"));
     };
     let second = |b: &mut Behaviour| b.etag = Some("\"two\"");
     check(&second, &|_| {});
@@ -375,7 +378,7 @@ fn a_stalled_connection() {
         error.to_string().contains("nothing came for 400ms after 100.0 kB of 400.0 kB"),
         "{error}"
     );
-    assert!(error.hint().contains("goes on"));
+    assert!(error.hint().contains("continues from there"));
     case.server.change(|b| b.stall = None);
     case.run().unwrap();
     case.is_complete();

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use dss_data::files::{FilesEncoder, Form, Header, InputChoice, Scale, TargetChoice, TokenChoice};
+use dss_data::files::{
+    Decimal, Delimiter, FilesEncoder, Form, Header, InputChoice, Scale, TargetChoice, TokenChoice,
+};
 use dss_data::{
     Dataset, Encoder, FilesConfig, Input, InputKind, ReadFile, Target, TargetKind, Task, TaskConfig,
 };
@@ -28,8 +30,10 @@ impl Folder {
     }
 }
 
+/// Numbers as they are, so that tests can name them.
 fn config(path: &Path) -> FilesConfig {
-    FilesConfig { path: path.to_str().unwrap().into(), ..FilesConfig::default() }
+    let path = path.to_str().unwrap().into();
+    FilesConfig { path, scale: Scale::None, ..FilesConfig::default() }
 }
 
 fn load(config: FilesConfig) -> Task {
@@ -92,7 +96,7 @@ fn a_table_of_numbers() {
     folder.write("with.csv", numbers_csv(true)).write("without.csv", numbers_csv(false));
     for file in ["with.csv", "without.csv"] {
         let task = load(config(&folder.path(file)));
-        assert_eq!((sizes(&task), task.spec.len), ([32, 4, 4], 3), "{file}");
+        assert_eq!((sizes(&task), task.spec.len), ([24, 8, 8], 3), "{file}");
         assert_eq!(classes(&task), ["down", "up"]);
         assert_eq!(task.spec.input, InputKind::Values { channels: 1 });
         let all = examples(&task);
@@ -123,7 +127,7 @@ fn tables_of_pandas() {
     let indexed: String = (0..40).map(|i| format!("{i},{}", row(i))).collect();
     let read = |name: &str, table: String| {
         let task = load(config(&folder.write(name, table).path(name)));
-        assert_eq!((sizes(&task), task.spec.len), ([32, 4, 4], 3), "{name}");
+        assert_eq!((sizes(&task), task.spec.len), ([24, 8, 8], 3), "{name}");
         assert_eq!(classes(&task), ["down", "up"], "{name}");
         assert!(examples(&task).contains(&(values(&[3.0, 0.5, -3.0]), Target::Class(0))), "{name}");
         task.notes[0].to_string()
@@ -144,7 +148,7 @@ fn tables_of_pandas() {
     read("index-no-header.csv", indexed);
     // A first row whose class occurs again is an example.
     let yes = rows.replace("up", "y").replace("down", "n");
-    assert_eq!(sizes(&load(config(&folder.write("y.csv", yes).path("y.csv")))), [32, 4, 4]);
+    assert_eq!(sizes(&load(config(&folder.write("y.csv", yes).path("y.csv")))), [24, 8, 8]);
 }
 
 #[test]
@@ -284,7 +288,7 @@ fn a_folder_per_class() {
         }
         folder.write("cat/.hidden", "x").write("README", "x").write("dog/notes.md", "x");
         let task = load(config(folder.0.path()));
-        assert_eq!((classes(&task), sizes(&task)), (vec!["cat".into(), "dog".into()], [24, 3, 3]));
+        assert_eq!((classes(&task), sizes(&task)), (vec!["cat".into(), "dog".into()], [18, 6, 6]));
         assert!(task.notes[0].to_string().starts_with("1 files are not"), "{:?}", task.notes);
         if extension == "txt" {
             assert_eq!(task.spec.len, "text 10".len() + 1);
@@ -305,14 +309,14 @@ fn given_splits_are_kept() {
     }
     assert_eq!(sizes(&load(config(folder.0.path()))), [20, 4, 6]);
     fs::remove_dir_all(folder.path("validation")).unwrap();
-    assert_eq!(sizes(&load(config(folder.0.path()))), [18, 2, 6]);
+    assert_eq!(sizes(&load(config(folder.0.path()))), [16, 4, 6]);
     folder.write("test/a/copy.txt", "train 0").write("test/b/copy.txt", "train 1");
     let notes = load(config(folder.0.path())).notes;
     assert!(notes[0].to_string().contains("also in train"), "{notes:?}");
 
     let tables = Folder::new();
     tables.write("train.csv", numbers_csv(true)).write("test.csv", numbers_csv(true));
-    assert_eq!(sizes(&load(config(tables.0.path()))), [36, 4, 40]);
+    assert_eq!(sizes(&load(config(tables.0.path()))), [32, 8, 40]);
 }
 
 #[test]
@@ -390,11 +394,181 @@ fn splits_follow_content_not_order() {
     lines.reverse();
     let second = load(config(&folder.write("x.csv", lines.join("\n")).path("x.csv")));
     assert_eq!(examples(&first), examples(&second));
-    assert_ne!(first.split_hash, second.split_hash, "names, here line numbers, enter the hash");
+    assert_eq!(first.split_hash, second.split_hash);
     let again = load(config(&folder.path("x.csv")));
     assert_eq!(second.split_hash, again.split_hash);
     let other = load(FilesConfig { split_seed: 1, ..config(&folder.path("x.csv")) });
     assert_ne!(second.split_hash, other.split_hash);
+}
+
+/// Names, order, gzip and line ends are not in the hash; contents, labels and the split are.
+#[test]
+fn the_split_hash_is_that_of_the_contents() {
+    let folder = Folder::new();
+    let table = numbers_csv(true);
+    let hash =
+        |name: &str, bytes: &[u8]| load(config(&folder.write(name, bytes).path(name))).split_hash;
+    let first = hash("x.csv", table.as_bytes());
+    let (header, rows) = table.split_once('\n').unwrap();
+    let mut reversed: Vec<&str> = rows.lines().collect();
+    reversed.reverse();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(table.as_bytes()).unwrap();
+    for (name, bytes) in [
+        ("renamed.csv", table.clone().into_bytes()),
+        ("reversed.csv", format!("{header}\n{}\n", reversed.join("\n")).into_bytes()),
+        ("windows.csv", table.replace('\n', "\r\n").into_bytes()),
+        ("packed.csv.gz", gz.finish().unwrap()),
+        ("semicolons.csv", table.replace(',', ";").into_bytes()),
+        ("commas.csv", table.replace(',', ";").replace('.', ",").into_bytes()),
+        ("no-header.csv", rows.as_bytes().to_vec()),
+    ] {
+        assert_eq!(hash(name, &bytes), first, "{name}");
+    }
+    assert_ne!(hash("other.csv", table.replace("up,4,", "up,5,").as_bytes()), first);
+    assert_ne!(hash("label.csv", table.replace("up,4,", "down,4,").as_bytes()), first);
+}
+
+/// Version 0.1 hashed the names, too: its runs are recognised while the files have their old names.
+#[test]
+fn the_split_hash_of_version_0_1_is_recognised() {
+    let folder = Folder::new();
+    let of_0_1 = FilesConfig { val_fraction: 0.1, test_fraction: 0.1, ..FilesConfig::default() };
+    let load = |name: &str| {
+        folder.write(name, numbers_csv(true));
+        load(FilesConfig {
+            scale: Scale::None,
+            path: config(&folder.path(name)).path,
+            ..of_0_1.clone()
+        })
+    };
+    let task = load("x.csv");
+    assert!(task.has_splits(HASH_OF_0_1) && task.has_splits(&task.split_hash));
+    assert_ne!(task.split_hash, HASH_OF_0_1);
+    assert!(!load("y.csv").has_splits(HASH_OF_0_1), "it has the name in it");
+}
+
+/// What version 0.1 computed for `numbers_csv(true)` as `x.csv`.
+const HASH_OF_0_1: &str = "ffd75de6317309495029b48ab397acf7b1d81e0b53c44e6a5f79388a5953dc09";
+
+#[test]
+fn a_class_that_training_lacks_is_refused() {
+    let folder = Folder::new();
+    folder
+        .write("train.csv", numbers_csv(true))
+        .write("test.csv", "label,a,b,c\nnew,1,2,3\nup,1,2,3\n");
+    let message = error(config(folder.0.path()));
+    assert!(message.contains("1 sequences in test") && message.contains("\"new\""), "{message}");
+}
+
+#[test]
+fn a_decimal_comma() {
+    let folder = Folder::new();
+    let table = numbers_csv(true);
+    let expected = load(config(&folder.write("x.csv", &table).path("x.csv")));
+    let comma = |table: &str, separator: &str| table.replace(',', separator).replace('.', ",");
+    let without_header = table.split_once('\n').unwrap().1;
+    for (name, table) in [
+        ("semicolons.csv", comma(&table, ";")),
+        ("tabs.csv", comma(&table, "\t")),
+        ("tabs.tsv", comma(&table, "\t")),
+        ("plain.csv", comma(without_header, ";")),
+    ] {
+        let path = folder.write(name, table).path(name);
+        let task = load(config(&path));
+        assert_eq!(examples(&task), examples(&expected), "{name}");
+        let note = task.notes[0].to_string();
+        assert!(note.contains("40 rows separated by") && note.contains("decimal comma"), "{note}");
+        // New files are read in the same way, with a point as well.
+        for (new, row) in [("new.csv", "3;0,5;-3\n"), ("point.csv", "3;0.5;-3\n")] {
+            let read = predict(&task, &folder.write(new, row).path(new)).unwrap();
+            assert_eq!(read[0].1, values(&[3.0, 0.5, -3.0]), "{name} {new}");
+        }
+    }
+    // Groups of thousands are not guessed to be decimals.
+    let thousands: String =
+        (0..40).map(|i| format!("{};1,{}00;2\n", ["up", "down"][i % 2], i % 9 + 1)).collect();
+    let path = folder.write("thousands.csv", thousands).path("thousands.csv");
+    let message = error(config(&path));
+    assert!(message.contains("\"1,100\" is not a number"), "{message}");
+    let told = load(FilesConfig { decimal: Decimal::Comma, ..config(&path) });
+    assert!(examples(&told).iter().any(|(x, _)| *x == values(&[1.1, 2.0])));
+}
+
+#[test]
+fn a_delimiter_that_is_set() {
+    let folder = Folder::new();
+    // A first line without a number: only commas could be guessed.
+    let rows: String = (0..40).map(|i| format!("{} {i} 0.5\n", ["up", "down"][i % 2])).collect();
+    let path = folder.write("spaces.csv", rows).path("spaces.csv");
+    assert!(error(config(&path)).contains("nothing is left beside the label"));
+    let task = load(FilesConfig { delimiter: Delimiter::Space, ..config(&path) });
+    assert!(examples(&task).contains(&(values(&[3.0, 0.5]), Target::Class(0))));
+    assert_eq!(predict(&task, &path).unwrap().len(), 40);
+    for (text, delimiter) in [
+        (",", Delimiter::Comma),
+        (";", Delimiter::Semicolon),
+        ("\t", Delimiter::Tab),
+        ("auto", Delimiter::Auto),
+    ] {
+        let config = serde_json::json!({ "name": "files", "delimiter": text, "decimal": "," });
+        let TaskConfig::Files(config) = serde_json::from_value(config).unwrap() else { panic!() };
+        assert_eq!((config.delimiter, config.decimal), (delimiter, Decimal::Comma));
+    }
+}
+
+#[test]
+fn the_file_may_be_named_by_the_data_folder() {
+    let folder = Folder::new();
+    let file = folder.write("x.csv", numbers_csv(true)).path("x.csv");
+    let task = TaskConfig::Files(FilesConfig::default());
+    assert_eq!(task.load(Some(&file), &|_| {}).unwrap().train.len(), 24);
+    assert_eq!(task.located(Some(&file)).place().as_deref(), file.to_str());
+    assert!(task.load(Some(folder.0.path()), &|_| {}).is_err(), "a folder is not meant");
+}
+
+#[test]
+fn simple_methods_are_scored() {
+    let folder = Folder::new();
+    // The class is the sign of the mean, and up is more frequent.
+    let row = |i: usize| {
+        let up = !i.is_multiple_of(3);
+        let level = if up { 1.0 } else { -1.0 };
+        let value = |t: usize| level + (i * 7 + t * 13) as f64 % 5.0 / 5.0;
+        format!("{},{},{},{}\n", if up { "up" } else { "down" }, value(0), value(1), value(2))
+    };
+    let rows: String = (0..60).map(row).collect();
+    let task = load(config(&folder.write("x.csv", rows).path("x.csv")));
+    assert!(task.train.baselines().is_empty());
+    let found = task.test.baselines();
+    assert_eq!((found[0].name.as_str(), found.len()), ("always up", 2));
+    assert!((found[0].accuracy.unwrap() - 2.0 / 3.0).abs() < 0.1, "{found:?}");
+    assert_eq!((found[1].accuracy, found[1].mse), (Some(1.0), None));
+
+    let rows: String = (0..60).map(|i| format!("{},{i},{}\n", 2 * i, i + 1)).collect();
+    let value = FilesConfig {
+        target: TargetChoice::Value,
+        ..config(&folder.write("y.csv", rows).path("y.csv"))
+    };
+    let found = load(value).test.baselines();
+    assert_eq!(found[0].name, "mean of the training");
+    assert!(found[1].mse.unwrap() < 1e-2 * found[0].mse.unwrap(), "{found:?}");
+    let found = load(config(&folder.write("t.tsv", reviews()).path("t.tsv"))).val.baselines();
+    assert_eq!(found[1].accuracy, Some(1.0), "by its characters");
+}
+
+#[test]
+fn numbers_are_standardised_unless_told() {
+    let folder = Folder::new();
+    let path = folder.write("x.csv", numbers_csv(true)).path("x.csv");
+    let scaling = |scale| match load(FilesConfig { scale, ..config(&path) }).encoder {
+        Encoder::Files(FilesEncoder { form: Form::Numbers { scaling, .. }, .. }) => scaling,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(scaling(Scale::Auto), scaling(Scale::Standardise));
+    assert!(scaling(Scale::Auto).is_some() && scaling(Scale::None).is_none());
+    let text = folder.write("x.tsv", reviews()).path("x.tsv");
+    assert!(load(FilesConfig { scale: Scale::Auto, ..config(&text) }).vocabulary.is_some());
 }
 
 #[test]
@@ -420,8 +594,10 @@ fn faults_have_a_place() {
         ("label\nup\ndown\n".into(), "nothing is left beside the label"),
     ];
     for (content, part) in cases {
+        let windows = numbers(content.replace('\n', "\r\n"));
         let message = numbers(content);
         assert!(message.contains(part), "{message}\nshould say {part}");
+        assert_eq!(windows, message, "lines end in another way");
     }
     folder.write("x.csv", b"label,text\nup,\xff\n");
     assert!(error(config(&path)).contains("x.csv, line 2: not UTF-8"), "{}", error(config(&path)));
@@ -430,7 +606,7 @@ fn faults_have_a_place() {
 #[test]
 fn wrong_paths_and_folders() {
     let folder = Folder::new();
-    assert!(error(FilesConfig::default()).contains("task.path=FILE"));
+    assert!(error(FilesConfig::default()).contains("dss train files FILE"));
     assert!(error(config(&folder.path("gone.csv"))).contains("no such file or folder"));
     assert!(error(config(folder.0.path())).contains("one subfolder per class"));
     folder.write("x.npy", npy("(1,)", &[1.0])).write("notes.doc", "x");
@@ -438,8 +614,8 @@ fn wrong_paths_and_folders() {
     assert!(error(config(&folder.path("notes.doc"))).contains("task.format"));
     folder.write("a/1.txt", "x").write("b/2.csv", "1");
     assert!(error(config(folder.0.path())).contains("kinds txt, csv; set task.format"));
-    let wrong = FilesConfig { val_fraction: 0.0, ..config(folder.0.path()) };
-    assert!(error(wrong).contains("task.val_fraction = 0"));
+    let wrong = FilesConfig { val_fraction: -0.5, ..config(folder.0.path()) };
+    assert!(error(wrong).contains("task.val_fraction = -0.5"));
     folder.write("a/1.csv", "1,2").write("b/2.csv", "1");
     let wrong = FilesConfig { input: InputChoice::Numbers, ..config(folder.0.path()) };
     assert!(error(wrong).contains("2.csv: has 1 channels, but the files before have 2"));
@@ -576,7 +752,7 @@ fn the_example_of_the_guide_makes_a_table_that_loads() {
         std::process::Command::new("sh").args(["-c", script]).current_dir(folder.0.path()).status();
     assert!(made.unwrap().success());
     let task = load(config(&folder.path("waves.csv")));
-    assert_eq!((sizes(&task), task.spec.len), ([320, 40, 40], 100));
+    assert_eq!((sizes(&task), task.spec.len), ([240, 80, 80], 100));
     assert_eq!(classes(&task), ["sine", "square"]);
     // Prediction takes the rows with their label column as they are.
     assert_eq!(predict(&task, &folder.path("waves.csv")).unwrap().len(), 400);

@@ -200,6 +200,28 @@ fn generated_splits() {
     assert_ne!(more.split_hash, task.split_hash);
 }
 
+#[test]
+fn a_curriculum_changes_the_training_images_of_its_epochs() {
+    let config = PathfinderConfig { curriculum: vec![6, 14], ..small() };
+    let (task, plain) = (load(config.clone()).unwrap(), load(small()).unwrap());
+    let easy = task.train.in_epoch(1, 0).unwrap();
+    let made = images(32, 6, 1112, 30);
+    let expected: Vec<_> = made.iter().map(|i| (scaled(&i.pixels), i.connected.into())).collect();
+    assert_eq!(all(&*easy), expected);
+    // The task's own contour has the training images, not those of the test.
+    assert_eq!(all(&*task.train.in_epoch(1, 1).unwrap()), all(&*plain.train));
+    assert!(task.train.in_epoch(1, 2).is_none());
+    for (with, without) in
+        [(&task.train, &plain.train), (&task.val, &plain.val), (&task.test, &plain.test)]
+    {
+        assert_eq!(all(&**with), all(&**without));
+    }
+    assert_ne!(task.split_hash, plain.split_hash);
+
+    let wrong = error(PathfinderConfig { curriculum: vec![6, 7], ..small() });
+    assert!(wrong.contains("task.curriculum = [6, 7]") && wrong.contains("6, 9 and 14"), "{wrong}");
+}
+
 // Runs are compared by this hash, so the generator must not change unnoticed. Written down from the first run.
 #[test]
 fn the_generated_data_are_pinned() {
@@ -475,7 +497,7 @@ fn faults_of_idx_files() {
     let (message, _) = faulty(&|images, _| resize(images, -1));
     assert!(message.contains("ends within image 59"), "{message}");
     let (message, _) = faulty(&|images, _| resize(images, 1));
-    assert!(message.contains("goes on after its 60 images"), "{message}");
+    assert!(message.contains("more bytes after its 60 images"), "{message}");
     let (message, _) = faulty(&|_, labels| fs::write(labels, idx(&[59], &[0; 59])).unwrap());
     assert!(message.contains("59 labels, but") && message.contains("60 images"), "{message}");
     let (message, _) = faulty(&|_, labels| fs::remove_file(labels).unwrap());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dss_data::speech::{ALL, SC10, Short, SplitChoice, Words};
+use dss_data::speech::{ALL, SC10, Short, SplitChoice, Words, read_sound};
 use dss_data::{
     Dataset, Encoder, Input, InputKind, ReadFile, SpeechConfig, Target, TargetKind, Task,
     TaskConfig, audio,
@@ -248,13 +248,21 @@ fn prediction_reads_as_training_did() {
                 [(path.file_name().unwrap().to_str().unwrap().to_owned(), expected.clone())]
             );
         }
-        // A file at 8 kHz suits the model at half rate only.
+        // A file at 8 kHz suits the model at half rate only; others read it at its own rate.
         let slow = dir.path().join("slow.wav");
         let samples: Vec<i16> = clip(2, 5).into_iter().step_by(2).collect();
         fs::write(&slow, encode::wav(&samples, 8_000, 1)).unwrap();
         match *name {
             "half" => assert_eq!(encoder.read(&slow).unwrap()[0].1, expected),
             _ => assert!(encoder.read(&slow).unwrap_err().to_string().contains("8000 Hz")),
+        }
+        if let Encoder::Speech(encoder) = &encoder
+            && encoder.sample_rate().is_some()
+        {
+            let (Input::Values(values), rate) = read_sound(encoder, &slow).unwrap() else {
+                panic!()
+            };
+            assert_eq!((values.len(), rate), (samples.len(), 8000.0));
         }
         let long = dir.path().join("long.wav");
         fs::write(&long, encode::wav(&[0; 16_001], 16_000, 1)).unwrap();

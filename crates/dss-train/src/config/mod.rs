@@ -33,7 +33,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use dss_data::TaskConfig;
+use dss_data::{Task, TaskConfig};
 use dss_nn::ModelConfig;
 use serde::{Deserialize, Serialize};
 use toml::Table;
@@ -46,8 +46,9 @@ pub use presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, PRESETS, Pres
 pub use request::clap_values;
 pub use request::{Request, with_model};
 pub use section::Section;
-pub use types::{Schedule, TrainConfig};
+pub use types::{Objective, Schedule, TrainConfig};
 
+use crate::pretext::pretext;
 use resolve::{Document, Layers};
 
 /// Everything that decides the outcome of a run: `config.toml` of the run directory.
@@ -113,6 +114,19 @@ impl Config {
     /// [`ConfigError`]: a value that its key cannot have.
     pub fn validate(&self) -> crate::Result<()> {
         Ok(validate::validate(self, &Default::default())?)
+    }
+
+    /// The data, with the answers that `train.objective` asks for; `tell` hears how far it is.
+    ///
+    /// # Errors
+    ///
+    /// Data that is missing or cannot be read.
+    pub fn load_task(&self, data_dir: Option<&Path>, tell: &dyn Fn(&str)) -> crate::Result<Task> {
+        let task = self.task.load(data_dir, tell)?;
+        Ok(match self.train.objective {
+            Objective::Task => task,
+            Objective::Pretrain => pretext(task, self.model.bidirectional),
+        })
     }
 
     /// Every setting under its dotted key.

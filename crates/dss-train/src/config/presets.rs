@@ -128,8 +128,18 @@ macro_rules! overlays {
 
 const DSS: &[&str] = &["dss"];
 pub(super) const S4_FAMILY: &[&str] = &["s4", "s4d"];
-const ANY_SSM: &[&str] = &["dss", "s4", "s4d"];
+const ANY_SSM: &[&str] = &["dss", "s4", "s4d", "mega-ema"];
 const ATTENTION: &[&str] = &["attention"];
+const GRU: &[&str] = &["gru"];
+const LSTM: &[&str] = &["lstm"];
+const LRU: &[&str] = &["lru"];
+const S5: &[&str] = &["s5"];
+const MEGA_EMA: &[&str] = &["mega-ema"];
+const EXP_RNN: &[&str] = &["exp-rnn"];
+const LIPSCHITZ_RNN: &[&str] = &["lipschitz-rnn"];
+const ODE_RNN: &[&str] = &["ode-rnn"];
+const NRDE: &[&str] = &["nrde"];
+const CKCONV: &[&str] = &["ckconv"];
 
 /// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
 pub const MODELS: &[NamedOverlay] = overlays![
@@ -140,6 +150,16 @@ pub const MODELS: &[NamedOverlay] = overlays![
     "s4" as "S4" for S4_FAMILY,
     "s4d" as "S4D" for S4_FAMILY,
     "transformer" as "Transformer" for ATTENTION,
+    "ode-rnn" as "ODE-RNN" for ODE_RNN,
+    "nrde" as "NRDE" for NRDE,
+    "exp-rnn" as "ExpRNN" for EXP_RNN,
+    "lipschitz-rnn" as "LipschitzRNN" for LIPSCHITZ_RNN,
+    "ckconv" as "CKConv" for CKCONV,
+    "s5" as "S5" for S5,
+    "lru" as "LRU" for LRU,
+    "mega-ema" as "Mega-EMA" for MEGA_EMA,
+    "gru" as "GRU" for GRU,
+    "lstm" as "LSTM" for LSTM,
 ];
 
 /// The ablations.

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use dss_nn::ModelConfig;
-use toml::{Table, Value};
+use dss_nn::{ModelConfig, checkpoint};
+use toml::Value;
 
 use super::place::Sources;
 use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, S4_FAMILY, TABLE};
-use super::resolve::{Document, Layers, mixer_table};
+use super::resolve::{Document, Layers};
 use super::section::Section;
-use super::{Config, ConfigError, Setting, find_preset, value};
+use super::{Config, ConfigError, Setting, find_preset};
+use crate::run_dir::RunDir;
 
 /// The layers of a configuration, each over the one before. With the feature `clap` it is also what `dss` parses.
 ///
@@ -37,7 +38,7 @@ pub struct Request {
     #[cfg_attr(feature = "clap", arg(value_parser = clap_values::tasks()))]
     pub task: String,
     /// A set of values that comes with the program [default: laptop]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = clap_values::presets()))]
     pub preset: Option<String>,
     /// Layer type; overrides the preset [default: that of the preset, dss-softmax in all that come with the program]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = clap_values::overlays(MODELS)))]
@@ -48,21 +49,32 @@ pub struct Request {
         arg(long = "ablation", value_name = "NAME", value_parser = clap_values::overlays(ABLATIONS))
     )]
     pub ablations: Vec<String>,
+    /// A run directory or checkpoint to start from: its weights, and its `model` settings over those above
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PATH"))]
+    pub from: Option<PathBuf>,
     /// A TOML file over all of these; may be given several times
     #[cfg_attr(feature = "clap", arg(long = "config", value_name = "FILE"))]
     pub files: Vec<PathBuf>,
     /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
-    #[cfg_attr(feature = "clap", arg(long = "set", value_name = "KEY=VALUE"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "set", value_name = "KEY=VALUE", value_parser = clap_values::settings(), hide_possible_values = true)
+    )]
     pub sets: Vec<Setting>,
 }
 
 /// Names that options take.
 #[cfg(feature = "clap")]
 pub mod clap_values {
-    use clap::builder::{PossibleValue, PossibleValuesParser};
+    use std::collections::BTreeMap;
+
+    use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
     use dss_data::TaskConfig;
+    use dss_nn::MixerConfig;
 
     use super::NamedOverlay;
+    use crate::config::section::TASK_NAME;
+    use crate::config::{PRESETS, Section, Setting};
 
     /// The names of all tasks.
     pub fn tasks() -> PossibleValuesParser {
@@ -73,6 +85,56 @@ pub mod clap_values {
     pub fn overlays(overlays: &'static [NamedOverlay]) -> PossibleValuesParser {
         let value = |overlay: &NamedOverlay| PossibleValue::new(overlay.name).help(overlay.about());
         PossibleValuesParser::new(overlays.iter().map(value))
+    }
+
+    /// Any name; a shell suggests those of all presets.
+    pub fn presets() -> impl TypedValueParser<Value = String> {
+        let mut names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let suggestions = names.into_iter().map(PossibleValue::new).collect();
+        Suggesting { parser: StringValueParser::new(), suggestions }
+    }
+
+    /// Any setting; a shell suggests the keys of all tasks and mixers.
+    pub fn settings() -> impl TypedValueParser<Value = Setting> {
+        let mut keys = BTreeMap::new();
+        for task in TaskConfig::NAMES {
+            for mixer in MixerConfig::KINDS {
+                for section in Section::ALL {
+                    let docs = section.key_docs(task, mixer).into_iter();
+                    keys.extend(docs.map(|(key, doc)| (format!("{section}.{key}"), doc)));
+                }
+            }
+        }
+        keys.remove(&TASK_NAME.to_string());
+        let suggestion = |(key, doc)| PossibleValue::new(format!("{key}=")).help(doc);
+        let parser = |text: &str| text.parse::<Setting>();
+        Suggesting { parser, suggestions: keys.into_iter().map(suggestion).collect() }
+    }
+
+    /// What the parser takes; the suggestions are for shells.
+    #[derive(Clone)]
+    struct Suggesting<P> {
+        parser: P,
+        suggestions: Vec<PossibleValue>,
+    }
+
+    impl<P: TypedValueParser> TypedValueParser for Suggesting<P> {
+        type Value = P::Value;
+
+        fn parse_ref(
+            &self,
+            command: &clap::Command,
+            arg: Option<&clap::Arg>,
+            value: &std::ffi::OsStr,
+        ) -> Result<P::Value, clap::Error> {
+            self.parser.parse_ref(command, arg, value)
+        }
+
+        fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+            Some(Box::new(self.suggestions.iter().cloned()))
+        }
     }
 }
 
@@ -103,6 +165,18 @@ impl Request {
         if model.is_some_and(|model| model.mixers == S4_FAMILY) {
             // C is a parameter like others in the code of S4.
             layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
+        }
+        let looks_ahead = layers.value(Section::Model, "bidirectional");
+        if self.task == "lm" && looks_ahead == Some(&Value::Boolean(true)) {
+            layers.rule(
+                Section::Model,
+                "bidirectional",
+                false.into(),
+                "lm: must not look ahead",
+            )?;
+        }
+        if let Some(from) = &self.from {
+            layers.start_from(&checkpoint::load_meta(RunDir::checkpoint_at(from))?.model, from)?;
         }
         layers.files_and_settings(&self.files, &self.sets)?;
         // Files and settings may have changed the mixer.
@@ -143,24 +217,8 @@ fn find(
 ///
 /// [`ConfigError`]: no such model, or one that the sizes do not fit.
 pub fn with_model(model: &ModelConfig, name: &str) -> crate::Result<ModelConfig> {
-    let overlay = find("model", MODELS, name)?;
-    let invalid = |what: String| ConfigError::Invalid { place: Some(overlay.place()), what };
-    let table = |text: &str| text.parse::<Table>().map_err(|e| invalid(e.to_string()));
-    let (mut document, empty) = (table(overlay.text)?, Table::new());
-    let settings = document.get_mut("model").and_then(Value::as_table_mut);
-    let mut settings = settings.map(std::mem::take).unwrap_or_default();
-    let chosen = settings.remove("mixer");
-    let chosen = chosen.as_ref().and_then(Value::as_table).unwrap_or(&empty);
-    let kind = chosen.get("kind").and_then(Value::as_str).unwrap_or(model.mixer.kind());
-    let plain = |e: toml::ser::Error| invalid(e.to_string());
-    let mut mixer = mixer_table(&Table::try_from(&model.mixer).map_err(plain)?, kind)
-        .ok_or_else(|| invalid(format!("there is no mixer {kind}")))?;
-    mixer.extend(chosen.clone());
-    let mut all = Table::try_from(model).map_err(plain)?;
-    all.extend(settings);
-    all.insert("mixer".to_owned(), mixer.into());
-    let model =
-        ModelConfig::deserialize(value::deserializer(&all)).map_err(|e| invalid(e.reason))?;
-    model.validate(1).map_err(dss_nn::Error::from)?;
-    Ok(model)
+    let base = Config::resolve("delay", None, &[], &[])?;
+    let mut layers = Layers::over(&Config { model: model.clone(), ..base })?;
+    layers.document(&Document::BuiltIn(find("model", MODELS, name)?.document()))?;
+    Ok(layers.finish()?.model)
 }

@@ -3,7 +3,7 @@
 //! A key is looked up when it is laid, so that a complaint can say where it was written; its value is given a type when
 //! all layers are in place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dss_data::TaskConfig;
 use dss_format::flat::{self, FlatPlace};
@@ -176,9 +176,34 @@ impl Layers {
         why: &'static str,
     ) -> Result<()> {
         match self.value(section, from).cloned() {
-            Some(value) => self.set(section, to, value, Place::Rule(why)),
+            Some(value) => self.rule(section, to, value, why),
             None => Ok(()),
         }
+    }
+
+    /// A value that follows from others.
+    pub fn rule(
+        &mut self,
+        section: Section,
+        key: &str,
+        value: Value,
+        why: &'static str,
+    ) -> Result<()> {
+        self.set(section, key, value, Place::Rule(why))
+    }
+
+    /// The model of the checkpoint at `from`, which the training starts from.
+    pub fn start_from(&mut self, model: &ModelConfig, from: &Path) -> Result<()> {
+        let place = Place::Rule("--from");
+        let (task, train) = (self.task.clone(), TrainConfig::default());
+        let [_, model, mixer, _] = Config { task, model: model.clone(), train }.tables()?;
+        for (section, table) in [(Section::Model, model), (Section::Mixer, mixer)] {
+            self.tables[section as usize] = table;
+            let keys = section.key_docs(self.task.name(), self.mixer()).into_iter();
+            let keys = keys.map(|(name, _)| (Key { section, name }, place.clone()));
+            self.places.extend(keys.collect::<Vec<_>>());
+        }
+        self.set(Section::Train, "from", from.display().to_string().into(), place)
     }
 
     /// What a key has so far.
@@ -356,7 +381,7 @@ impl Layers {
 
 /// The settings of a mixer of this kind; what `old` has chosen stays where the new one has the same setting. `None`:
 /// there is no such mixer.
-pub(super) fn mixer_table(old: &Table, kind: &str) -> Option<Table> {
+fn mixer_table(old: &Table, kind: &str) -> Option<Table> {
     let defaults = |kind: &str| Table::try_from(MixerConfig::default_for(kind)?).ok();
     let old_kind = old.get(MIXER_KIND.name).and_then(Value::as_str).unwrap_or_default();
     if old_kind == kind {

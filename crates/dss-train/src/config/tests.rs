@@ -75,7 +75,7 @@ fn later_layers_win() {
 }
 
 #[test]
-fn a_run_goes_on_with_changes() {
+fn a_run_can_be_changed() {
     let own = resolve(&["h=32"]).unwrap();
     let longer = own.changed(&[], &[set("epochs=80")]).unwrap();
     assert_eq!((longer.model.h, longer.train.epochs), (32, 80));
@@ -151,7 +151,7 @@ fn wrong_values_are_named_with_what_is_allowed() {
         ("delta_max=0.00001", ["--set delta_max=0.00001: [model] ", "delta_min", "delta_max"]),
         ("h=many", ["model.h", "many", "expected a whole number"]),
         ("norm=bach", ["model.norm", "bach", "`batch`"]),
-        ("mixer=s5", ["--set mixer=s5", "model.mixer.kind", "dss, s4, s4d"]),
+        ("mixer=s9", ["--set mixer=s9", "model.mixer.kind", "dss, s4, s4d"]),
         ("layers=0", ["[model] layers ", "0", "at least 1"]),
         ("dropout=1.0", ["[model] dropout ", "1", "below 1"]),
         ("delta_min=0.5", ["delta_min", "0.5", "delta_max"]),
@@ -167,6 +167,10 @@ fn wrong_values_are_named_with_what_is_allowed() {
         ("lr=many", ["train.lr", "many", "expected a number"]),
         ("variant=softmx", ["model.mixer.variant", "softmx", "`softmax`"]),
         ("schedule=cosin", ["train.schedule", "cosin", "`cosine`"]),
+        ("average=1", ["train.average", "1", "below 1"]),
+        ("depth_factor=0", ["train.depth_factor", "0", "at most 1"]),
+        ("freeze=7", ["train.freeze", "7", "at most model.layers"]),
+        ("objective=next", ["train.objective", "next", "`pretrain`"]),
     ] {
         let message = message(&[given]);
         assert!(parts.iter().all(|part| message.contains(part)), "{given}: {message}");
@@ -239,14 +243,26 @@ fn modelled(task: &str, preset: &str, model: &str, ablations: &[&str]) -> Reques
     }
 }
 
+/// The Transformer looks ahead, but not as a language model.
+#[test]
+fn language_models_are_causal() {
+    let mut request = modelled("lm", "laptop", "transformer", &[]);
+    let (config, sources) = request.resolve().unwrap();
+    assert!(!config.model.bidirectional);
+    assert_eq!(sources.source("model.bidirectional"), "lm: must not look ahead");
+    assert!(
+        modelled("listops", "laptop", "transformer", &[]).resolve().unwrap().0.model.bidirectional
+    );
+    request.sets.push(set("bidirectional=true"));
+    assert!(request.resolve().unwrap_err().to_string().contains("must not look ahead"));
+}
+
 /// Every model and ablation goes with every preset, and back through a file.
 #[test]
 fn models_and_ablations_lie_over_any_preset() {
     for preset in PRESETS {
         let resolve = |model: &str, ablations: &[&str]| {
-            let mut request = modelled(preset.task, preset.name, model, ablations);
-            // A language model must not look ahead.
-            request.sets.extend((preset.task == "lm").then(|| set("bidirectional=false")));
+            let request = modelled(preset.task, preset.name, model, ablations);
             let (config, _) = request
                 .resolve()
                 .unwrap_or_else(|e| panic!("{}-{} {model}: {e}", preset.task, preset.name));
@@ -328,7 +344,7 @@ fn models_and_ablations_that_do_not_go_together_are_refused() {
             assert_eq!(error, format!("--ablation {ablation} {what}"));
         }
     }
-    assert!(refused("s5", &[], &[]).contains("dss-exp-no-scale, s4, s4d"));
+    assert!(refused("s9", &[], &[]).contains("dss-exp-no-scale, s4, s4d"));
     assert!(refused("", &["no-kernel"], &[]).contains("random-init, kernel-128"));
     let error = refused("s4", &[], &["n=7"]);
     assert!(error.starts_with("--set n=7: [model] n must be even"), "{error}");

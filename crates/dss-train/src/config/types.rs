@@ -7,14 +7,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
+    /// What is learned: task, or pretrain (its inputs: the next symbol; for bidirectional models, hidden symbols).
+    pub objective: Objective,
+    /// Run directory or checkpoint whose weights the model starts with; empty = random weights.
+    pub from: String,
+    /// Blocks, from the input, that keep their weights; the encoder then keeps its own too; 0 = all are trained.
+    pub freeze: usize,
+    /// What the learning rates are multiplied by for each block from the head down; 1 = all alike.
+    pub depth_factor: f64,
     /// Sequences per micro-batch.
     pub batch: usize,
+    /// Batches whose sequences are sorted by length together, so that each is padded little; 0 = batches at random.
+    pub bucket: usize,
     /// Micro-batches per optimiser step; gradients are averaged over batch × accumulate sequences.
     pub accumulate: usize,
     /// Passes over the training set.
     pub epochs: usize,
     /// Stop after this many optimiser steps; 0 = no limit.
     pub max_steps: u64,
+    /// At least this many optimiser steps, for small training sets: if `epochs` passes are fewer, as many passes as it
+    /// takes count as one epoch for evaluations and early stopping; 0 = no minimum.
+    pub min_steps: u64,
     /// Learning rate of all parameters except Λ, Δ and W.
     pub lr: f64,
     /// AdamW weight decay of all parameters except Λ, Δ and W.
@@ -37,7 +50,7 @@ pub struct TrainConfig {
     pub min_lr: f64,
     /// Largest global norm of the gradient; 0 = no clipping.
     pub clip: f64,
-    /// Stop after this many epochs without a better validation score; 0 = never.
+    /// Stop after this many epochs without a better validation score (or the same with a lower loss); 0 = never.
     pub early_stop: usize,
     /// Random seed of the initial weights, the order of the examples and dropout.
     pub seed: u64,
@@ -45,6 +58,10 @@ pub struct TrainConfig {
     pub eval_batch: usize,
     /// Optimiser steps between evaluations; 0 = once per epoch.
     pub eval_every: u64,
+    /// Training batches from which BatchNorm's statistics are recomputed before an evaluation; 0 = the running ones.
+    pub recalibrate: usize,
+    /// Decay per step of a running average of the weights, which is evaluated in their place; 0 = no average.
+    pub average: f64,
     /// Largest |Δ_log|; 0 = unbounded.
     pub delta_log_bound: f64,
     /// lm: read the text in order and carry the state of the layers from step to step (variant exp only).
@@ -61,14 +78,30 @@ impl TrainConfig {
 
     /// Optimiser steps of a whole run.
     pub fn total_steps(&self, steps_per_epoch: u64) -> u64 {
-        let all = (self.epochs as u64).saturating_mul(steps_per_epoch);
+        let all = (self.epochs as u64).saturating_mul(self.steps_per_round(steps_per_epoch));
         if self.max_steps > 0 { all.min(self.max_steps) } else { all }
+    }
+
+    /// Optimiser steps that count as one epoch for the length of the run, for evaluations and for early stopping: one
+    /// pass, or more where `epochs` passes are fewer than `min_steps`.
+    pub fn steps_per_round(&self, steps_per_epoch: u64) -> u64 {
+        steps_per_epoch.max(self.min_steps.div_ceil(self.epochs.max(1) as u64))
     }
 
     /// Sequences per batch of an evaluation.
     pub fn evaluation_batch(&self) -> usize {
         if self.eval_batch == 0 { self.batch } else { self.eval_batch }
     }
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    /// The answers of the task.
+    Task,
+    /// Its inputs, as [`pretext`](crate::pretext::pretext) hides them.
+    Pretrain,
 }
 
 /// What happens to the learning rates over time (after the warm-up).
@@ -86,10 +119,16 @@ pub enum Schedule {
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
+            objective: Objective::Task,
+            from: String::new(),
+            freeze: 0,
+            depth_factor: 1.0,
             batch: 50,
+            bucket: 0,
             accumulate: 1,
             epochs: 50,
             max_steps: 0,
+            min_steps: 0,
             lr: 0.01,
             weight_decay: 0.01,
             lr_lambda: 1e-3,
@@ -105,9 +144,27 @@ impl Default for TrainConfig {
             seed: 0,
             eval_batch: 0,
             eval_every: 0,
+            recalibrate: 0,
+            average: 0.0,
             delta_log_bound: 10.0,
             carry: false,
             checkpoint_seconds: 60,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minimum_of_steps_is_for_small_sets() {
+        let train = TrainConfig { epochs: 20, min_steps: 1500, ..TrainConfig::default() };
+        assert_eq!((train.steps_per_round(3), train.total_steps(3)), (75, 1500));
+        assert_eq!((train.steps_per_round(100), train.total_steps(100)), (100, 2000));
+        let short = TrainConfig { max_steps: 50, ..train };
+        assert_eq!(short.total_steps(3), 50);
+        let plain = TrainConfig { min_steps: 0, ..short };
+        assert_eq!((plain.steps_per_round(3), plain.total_steps(1)), (3, 20));
     }
 }

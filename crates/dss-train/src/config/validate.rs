@@ -3,7 +3,7 @@
 use dss_data::TaskConfig;
 
 use super::place::{Place, Places, blamed};
-use super::{Config, ConfigError, Section, TrainConfig};
+use super::{Config, ConfigError, Objective, Section, TrainConfig};
 
 /// A key of `[train]`, what it is, whether that is right, and what would be.
 type Rule = (&'static str, String, bool, &'static str);
@@ -31,6 +31,18 @@ fn rules(t: &TrainConfig) -> Vec<Rule> {
         rate("min_lr", t.min_lr),
         rate("clip", t.clip),
         rate("delta_log_bound", t.delta_log_bound),
+        (
+            "depth_factor",
+            t.depth_factor.to_string(),
+            0.0 < t.depth_factor && t.depth_factor <= 1.0,
+            "greater than 0 and at most 1",
+        ),
+        (
+            "average",
+            t.average.to_string(),
+            (0.0..1.0).contains(&t.average),
+            "at least 0 and below 1",
+        ),
     ]
 }
 
@@ -50,6 +62,22 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
             key: "model.bidirectional".to_owned(),
             value: "true".to_owned(),
             allowed: "false for a language model, which must not look ahead",
+        });
+    }
+    if config.train.objective == Objective::Pretrain && matches!(config.task, TaskConfig::Lm(_)) {
+        return Err(ConfigError::Range {
+            place: place(Section::Train, "objective"),
+            key: "train.objective".to_owned(),
+            value: "pretrain".to_owned(),
+            allowed: "task for a language model, which predicts its inputs anyway",
+        });
+    }
+    if config.train.freeze > config.model.layers {
+        return Err(ConfigError::Range {
+            place: place(Section::Train, "freeze"),
+            key: "train.freeze".to_owned(),
+            value: config.train.freeze.to_string(),
+            allowed: "at most model.layers",
         });
     }
     if config.train.carry {

@@ -15,7 +15,7 @@ use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::tensor::Tensor;
 use dss_nn::{Model, ParamGroup, Parameter};
 
-use super::Gradients;
+use super::{Depth, Gradients};
 
 const BETA_1: f64 = 0.9;
 const BETA_2: f64 = 0.999;
@@ -33,6 +33,7 @@ pub(super) struct Moments {
 pub struct AdamW {
     pub(super) step: u64,
     pub(super) moments: BTreeMap<String, Moments>,
+    pub(super) depth: Depth,
 }
 
 /// The learning rates of one step.
@@ -52,7 +53,7 @@ pub struct Rates {
 
 impl Rates {
     /// Learning rate and decay of a group.
-    fn of(&self, group: ParamGroup) -> (f64, f64) {
+    fn for_group(&self, group: ParamGroup) -> (f64, f64) {
         match group {
             ParamGroup::Lambda => (self.lambda, 0.0),
             ParamGroup::Delta => (self.delta, 0.0),
@@ -91,6 +92,11 @@ impl AdamW {
         };
         let model = model.map(&mut apply);
         (model, apply.update)
+    }
+
+    /// The same optimiser with rates by depth.
+    pub fn with_depth(self, depth: Depth) -> Self {
+        Self { depth, ..self }
     }
 
     /// Steps made so far.
@@ -140,8 +146,10 @@ impl ModuleMapper for Apply<'_> {
             return param;
         };
         let Some(gradient) = self.gradients.get(&name).cloned() else { return param };
+        let Some(factor) = self.adamw.depth.rate_factor(&name) else { return param };
         let gradient = if self.scale == 1.0 { gradient } else { gradient.mul_scalar(self.scale) };
-        let (lr, decay) = self.rates.of(group);
+        let (lr, decay) = self.rates.for_group(group);
+        let lr = lr * factor;
         param.map(|tensor| {
             let shape = tensor.dims();
             let p = tensor.inner().flatten(0, D - 1);

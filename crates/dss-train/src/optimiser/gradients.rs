@@ -57,14 +57,14 @@ impl Gradients {
     }
 
     /// The first entry that is not finite.
-    pub fn first_bad(&self) -> Option<Bad> {
+    pub fn first_bad(&self) -> Option<NonFinite> {
         first_bad(self.by_name.iter().map(|(name, gradient)| (name.clone(), gradient.to_data())))
     }
 }
 
-/// Where a NaN or an infinity stands.
+/// The place of a NaN or an infinity.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bad {
+pub struct NonFinite {
     /// Name of the tensor.
     pub name: String,
     /// Flat index of the first one.
@@ -74,11 +74,11 @@ pub struct Bad {
 }
 
 /// The first entry of the named tensors that is not finite.
-pub fn first_bad(tensors: impl Iterator<Item = (String, TensorData)>) -> Option<Bad> {
+pub fn first_bad(tensors: impl Iterator<Item = (String, TensorData)>) -> Option<NonFinite> {
     for (name, data) in tensors {
         let found = data.iter::<f64>().enumerate().find(|(_, value)| !value.is_finite());
         if let Some((index, value)) = found {
-            return Some(Bad { name, index, value });
+            return Some(NonFinite { name, index, value });
         }
     }
     None

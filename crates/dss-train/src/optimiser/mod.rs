@@ -1,8 +1,10 @@
 //! AdamW over the named parameters of a model, with the paper's parameter groups.
 
 mod adamw;
+mod depth;
 mod gradients;
 mod state_file;
 
 pub use adamw::{AdamW, Rates, Update};
-pub use gradients::{Bad, Gradients, first_bad};
+pub use depth::Depth;
+pub use gradients::{Gradients, NonFinite, first_bad};

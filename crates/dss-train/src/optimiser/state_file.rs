@@ -7,6 +7,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use dss_nn::Parameter;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
+use super::Depth;
 use super::adamw::{AdamW, Moments};
 use crate::error::{Error, Result};
 use crate::run_dir::atomic;
@@ -67,7 +68,7 @@ impl AdamW {
                 moments.insert(parameter.to_owned(), pair);
             }
         }
-        Ok(Self { step, moments })
+        Ok(Self { step, moments, depth: Depth::default() })
     }
 
     /// Whether the state belongs to these parameters; says what does not fit.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::config::Config;
 
-/// Settings that may change when a run goes on: where the data lie (their hash is checked), and what does not change
+/// Settings that may change when a run is resumed: where the data is (its hash is checked), and what does not change
 /// the steps.
 pub(crate) const FREE: [&str; 6] = [
     "task.path",
@@ -15,19 +15,24 @@ pub(crate) const FREE: [&str; 6] = [
     "train.eval_batch",
 ];
 
-/// `key: old -> new` of every setting that may not change when a run goes on.
+/// `key: old -> new` of every setting that may not change when a run is resumed.
 ///
-/// `train.epochs` may grow; so may `train.max_steps`, where 0 means no limit; those of `FREE` may change.
+/// `train.epochs` and `train.min_steps` may grow; so may `train.max_steps`, where 0 means no limit; those of `FREE` may
+/// change.
 pub fn between(old: &Config, new: &Config) -> Vec<String> {
     let limit = |steps: u64| if steps == 0 { u64::MAX } else { steps };
     let longer = new.train.epochs >= old.train.epochs
+        && new.train.min_steps >= old.train.min_steps
         && limit(new.train.max_steps) >= limit(old.train.max_steps);
     let (old, new) = (old.flat(), new.flat());
     let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let show = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
     keys.into_iter()
         .filter(|key| old.get(*key) != new.get(*key) && !FREE.contains(&key.as_str()))
-        .filter(|key| !(longer && ["train.epochs", "train.max_steps"].contains(&key.as_str())))
+        .filter(|key| {
+            !(longer
+                && ["train.epochs", "train.max_steps", "train.min_steps"].contains(&key.as_str()))
+        })
         .map(|key| format!("{key}: {} -> {}", show(old.get(key)), show(new.get(key))))
         .collect()
 }

@@ -85,6 +85,14 @@ pub fn read_metrics(path: &Path) -> Result<Vec<Record>> {
         .collect()
 }
 
+/// The result of a run that is complete: its last line.
+pub(crate) fn stored_test(path: &Path) -> Option<EvalRecord> {
+    match read_metrics(path).ok()?.pop()? {
+        Record::Test(record) => Some(record),
+        _ => None,
+    }
+}
+
 fn complete_lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'))
 }
@@ -101,7 +109,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Opens the file, keeping its first `lines` lines: what came after the restored state is written anew.
+    /// Opens the file, keeping its first `lines` lines: what came after the restored state is written again.
     pub(crate) fn open(path: &Path, lines: u64) -> Result<Self> {
         let fail = |error| Error::io("cannot write", path)(error);
         if lines == 0 {

@@ -4,12 +4,15 @@
 //! config.toml         the complete configuration
 //! metrics.jsonl       one JSON object per line: training, validation, test
 //! best.safetensors    the model with the best validation score
-//! last/               everything needed to go on bit for bit:
+//! last/               everything needed to resume bit for bit:
 //!   model.safetensors       weights and running statistics
+//!   average.safetensors     their average, with train.average
 //!   optimiser.safetensors   moments of AdamW
-//!   state.json              where the run stands
+//!   carry.safetensors       states of the streams, with train.carry
+//!   state.json              how far the run is
 //!   SHA256SUMS              checksums of these files
 //! last.old/           the save before, for when a file of last/ cannot be read
+//! answers.json        what the best model says about some test examples
 //! environment.json    machine and program of the last part
 //! report.html
 //! ```
@@ -32,14 +35,15 @@ use crate::error::{Error, Result};
 pub use atomic::write_file;
 pub(crate) use differences::FREE;
 pub use differences::between as differences;
-pub(crate) use metrics::Metrics;
+pub(crate) use metrics::{Metrics, stored_test};
 use ownership::Claim;
 
 pub use metrics::{EvalRecord, Record, TrainRecord, read_metrics};
-pub use state::{Best, State};
+pub use state::{Best, TrainingState};
 
 /// The files of a run directory that are written whole.
-const FILES: [&str; 4] = ["config.toml", "best.safetensors", "environment.json", "report.html"];
+const FILES: [&str; 5] =
+    ["config.toml", "best.safetensors", "answers.json", "environment.json", "report.html"];
 
 /// `last/`, and the names it has while it is exchanged.
 const LAST: [&str; 4] = ["last", "last.tmp", "last.new", "last.old"];
@@ -168,6 +172,11 @@ impl RunDir {
     /// `best.safetensors`.
     pub fn best(&self) -> PathBuf {
         self.root.join("best.safetensors")
+    }
+
+    /// The best checkpoint of a run directory; any other path is a checkpoint itself.
+    pub fn checkpoint_at(path: &Path) -> PathBuf {
+        if path.is_dir() { Self::new(path).best() } else { path.to_owned() }
     }
 
     /// `last/`.

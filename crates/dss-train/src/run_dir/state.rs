@@ -1,4 +1,4 @@
-//! `last/state.json`: where a run stands.
+//! `last/state.json`: how far a run is.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::schedule::ScheduleState;
 use crate::scores::{Scores, Tally};
 
-/// Everything besides weights and moments that a run needs to go on.
+/// Everything besides weights and moments that a run needs to be resumed.
 ///
 /// There is no state of random numbers: the order of the examples follows from (seed, epoch), dropout from
 /// (seed, step, micro-batch).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct TrainingState {
     /// Optimiser steps done.
     pub step: u64,
     /// Optimiser steps of one pass over the training set.
@@ -38,41 +38,25 @@ pub struct State {
     pub split_hash: String,
 }
 
-/// A best validation result.
+/// A best validation result. Files of version 0.1 have a field more, which does not matter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Best {
     /// After how many optimiser steps.
     pub step: u64,
     /// What came out.
     pub scores: Scores,
-    /// The step that reached this score first, if an earlier one did, with a higher loss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first: Option<u64>,
 }
 
 impl Best {
     /// What is best after an evaluation at `step`, if that changes: a higher score, or the same one with a lower loss.
     pub(crate) fn beaten(best: Option<&Self>, step: u64, scores: &Scores) -> Option<Self> {
-        let new = |first| Some(Self { step, scores: scores.clone(), first });
-        let Some(best) = best else { return new(None) };
-        let (now, then) = (scores.score(), best.scores.score());
-        if now > then {
-            new(None)
-        } else if now == then && scores.loss < best.scores.loss {
-            new(Some(best.reached()))
-        } else {
-            None
-        }
-    }
-
-    /// The step that reached this score first.
-    pub fn reached(&self) -> u64 {
-        self.first.unwrap_or(self.step)
+        let rank = |scores: &Scores| (scores.score(), -scores.loss);
+        let is_best = best.is_none_or(|best| rank(scores) > rank(&best.scores));
+        is_best.then(|| Self { step, scores: scores.clone() })
     }
 }
 
-impl State {
+impl TrainingState {
     /// Which pass over the training set the last step belongs to, from 1.
     pub fn epoch(&self) -> u64 {
         self.epoch_of(self.step)
@@ -109,17 +93,15 @@ mod tests {
     #[test]
     fn of_equal_scores_the_lower_loss_is_best() {
         let first = Best::beaten(None, 5, &scores(0.5, 2.0)).unwrap();
-        assert_eq!((first.step, first.reached()), (5, 5));
         assert_eq!(Best::beaten(Some(&first), 10, &scores(0.5, 2.0)), None);
         assert_eq!(Best::beaten(Some(&first), 10, &scores(0.4, 1.0)), None);
         let tied = Best::beaten(Some(&first), 10, &scores(0.5, 1.5)).unwrap();
-        assert_eq!((tied.step, tied.reached(), tied.scores.loss), (10, 5, 1.5));
+        assert_eq!((tied.step, tied.scores.loss), (10, 1.5));
         assert_eq!(Best::beaten(Some(&tied), 15, &scores(0.5, 1.75)), None);
-        let again = Best::beaten(Some(&tied), 15, &scores(0.5, 1.25)).unwrap();
-        assert_eq!((again.step, again.reached()), (15, 5));
-        let higher = Best::beaten(Some(&again), 20, &scores(0.6, 3.0)).unwrap();
-        assert_eq!((higher.step, higher.reached()), (20, 20));
-        let text = serde_json::to_string(&tied).unwrap();
-        assert_eq!(serde_json::from_str::<Best>(&text).unwrap(), tied);
+        let higher = Best::beaten(Some(&tied), 20, &scores(0.6, 3.0)).unwrap();
+        assert_eq!(higher.step, 20);
+        let mut stored = serde_json::to_value(&tied).unwrap();
+        stored["first"] = 5.into();
+        assert_eq!(serde_json::from_value::<Best>(stored).unwrap(), tied);
     }
 }

@@ -12,14 +12,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Starts now.
+    /// A clock that starts now.
     pub(super) fn start() -> Self {
         let now = Instant::now();
         Self { before: 0.0, start: now, saved: now, logged: now, logged_examples: 0 }
     }
 
-    /// Goes on from what an earlier process had reached.
-    pub(super) fn go_on_from(&mut self, seconds: f64) {
+    /// Continues from the seconds of earlier processes.
+    pub(super) fn continue_from(&mut self, seconds: f64) {
         self.before = seconds;
         self.logged = Instant::now();
         self.saved = self.logged;
@@ -42,7 +42,7 @@ impl Clock {
         rate
     }
 
-    /// Begins to measure the rate anew: evaluations and saves do not count.
+    /// Restarts the measurement of the rate: evaluations and saves do not count.
     pub(super) fn resume_rate(&mut self) {
         self.logged = Instant::now();
         self.logged_examples = 0;

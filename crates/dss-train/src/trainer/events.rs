@@ -6,7 +6,7 @@ use crate::scores::Scores;
 
 /// Watches a training: a progress bar, plain lines, JSON.
 pub trait Observer: Send {
-    /// Something happened.
+    /// Called for everything that happens.
     fn event(&mut self, event: &Event<'_>);
 }
 
@@ -80,7 +80,7 @@ pub enum Event<'a> {
         epoch: u64,
         /// On which set.
         split: Split,
-        /// What came out.
+        /// The scores.
         scores: &'a Scores,
         /// Whether it is the best one so far.
         best: bool,
@@ -103,13 +103,13 @@ pub enum Event<'a> {
 pub enum Stopped {
     /// All steps were made.
     Finished,
-    /// No better validation score for `early_stop` epochs.
+    /// No better checkpoint for `early_stop` epochs.
     Early,
-    /// The stop flag was set; `--resume` goes on.
+    /// The stop flag was set; `--resume` continues.
     Interrupted,
 }
 
-/// What a training came to.
+/// The result of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The best checkpoint on the test set; `None` if the run was interrupted before.
@@ -130,6 +130,8 @@ pub struct Summary {
     pub parameters: usize,
     /// Steps after which some Δ_log was held at its bound.
     pub bounded_steps: u64,
+    /// Whether the run was complete before it was resumed: nothing was trained, and the result is the stored one.
+    pub was_complete: bool,
     /// How it ended.
     pub stopped: Stopped,
 }

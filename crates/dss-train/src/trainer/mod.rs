@@ -1,13 +1,17 @@
 //! The training loop.
 
+mod average;
+mod batches;
 mod carry;
 mod clock;
 mod events;
+mod recalibrate;
 mod restoring;
 mod saving;
 mod scoring;
 mod session;
 mod step;
+mod transfer;
 mod watch;
 
 use std::cell::RefCell;
@@ -15,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::Device;
-use dss_data::{Batch, Loader, Padding, Task, epoch_order};
+use dss_data::{Batch, Loader, Task};
 
 use clock::Clock;
 use session::Session;
@@ -23,18 +27,19 @@ use session::Session;
 use crate::config::{Config, TrainConfig};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::run_dir::RunDir;
+use crate::run_dir::{EvalRecord, RunDir, stored_test};
 use crate::{bridge, memory, threads};
 
+pub use batches::epoch_batches;
 pub use events::{Event, Observer, Split, Stopped, Summary};
-pub use step::{Found, gradients};
+pub use step::{StepGradients, gradients};
 
 /// How a training is run; nothing here changes its outcome.
 #[derive(Clone, Debug)]
 pub struct TrainOptions {
-    /// Goes on with the run in the directory.
+    /// Whether to resume the run in the directory.
     pub resume: bool,
-    /// Where downloaded data lies.
+    /// Where downloaded data is.
     pub data_dir: Option<PathBuf>,
     /// Threads to compute with; `None`: one per core.
     pub threads: Option<usize>,
@@ -55,7 +60,7 @@ impl Default for TrainOptions {
 ///
 /// # Errors
 /// A directory that holds a run (or, with `resume`, does not), data that cannot be read, a disk that is full, a loss
-/// that is no longer finite, a run that does not fit into memory. What was saved before is intact; a directory that was
+/// that is not finite, a run that does not fit into memory. What was saved before is intact; a directory that was
 /// made for a run that did not begin is removed.
 pub fn train(
     config: &Config,
@@ -75,13 +80,15 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<Summary> {
     config.validate()?;
-    let data_dir = options.data_dir.as_deref();
+    let remembered = || options.resume.then(|| Environment::data_dir(out)).flatten();
+    let data_dir = options.data_dir.clone().or_else(remembered);
+    let data_dir = data_dir.as_deref();
     let config = &Config { task: config.task.located(data_dir), ..config.clone() };
     let clock = Clock::start();
     let run = if options.resume { RunDir::resume(out, config)? } else { RunDir::create(out)? };
     let observer = RefCell::new(observer);
     let tell = |text: &str| observer.borrow_mut().event(&Event::Loading(text.to_owned()));
-    let task = config.task.load(data_dir, &tell)?;
+    let task = config.load_task(data_dir, &tell)?;
     let observer = observer.into_inner();
     for note in &task.notes {
         observer.event(&Event::Note(note.to_string()));
@@ -95,24 +102,32 @@ fn run(
     let examples = [&task.train, &task.val, &task.test].map(|split| split.len());
     memory::check(config, &bridge::io(&task.spec), examples)?;
     let device = &options.device.clone().autodiff();
+    let stored_test = stored_test(&run.metrics());
     let mut session = if run.has_save() {
         Session::restore(config, &task, &run, device, clock, observer)?
     } else if options.resume && run.has_results() {
         // Not a run that was killed before its first save: starting over would overwrite what there is.
         return Err(Error::NothingToResume { dir: out.into() });
     } else {
-        Session::start(config, &task, &run, device, clock)?
+        Session::start(config, &task, &run, device, clock, observer)?
     };
-    Environment::current(rayon::current_num_threads()).write(run.root())?;
+    Environment::current(rayon::current_num_threads(), data_dir).write(run.root())?;
     session.announce(observer);
     let stop = || stop.load(Ordering::Relaxed);
+    let restored = session.state.step;
     let stopped = steps(&mut session, &config.train, &task, observer, &stop)?;
-    let test = match stopped {
-        Stopped::Interrupted => None,
-        Stopped::Finished | Stopped::Early => session.test(observer, &stop)?,
+    let interrupted = stopped == Stopped::Interrupted;
+    let stored_test = stored_test.filter(|_| session.state.step == restored && !interrupted);
+    let test = match &stored_test {
+        Some(record) => Some(session.keep_test(record)?),
+        None if interrupted => None,
+        None => session.test(observer, &stop)?,
     };
     let stopped = if test.is_none() { Stopped::Interrupted } else { stopped };
-    let summary = session.summary(stopped, test);
+    let mut summary = session.summary(stopped, test);
+    if let Some(EvalRecord { seconds, peak_mb, .. }) = stored_test {
+        summary = Summary { was_complete: true, seconds, peak_mb, ..summary };
+    }
     observer.event(&Event::End(&summary));
     Ok(summary)
 }
@@ -134,7 +149,7 @@ fn steps(
             }
             session.save(observer)?;
         }
-        if session.stands_still() {
+        if session.stalled() {
             return Ok(Stopped::Early);
         }
         if session.state.step >= session.total_steps() {
@@ -151,7 +166,7 @@ fn steps(
             Some(loader) => loader,
             none => {
                 let (step, of) = (session.state.step, session.state.steps_per_epoch);
-                none.insert(epoch_batches(config, task, step / of, step % of))
+                none.insert(epoch_batches(config, task, step / of, step % of)?)
             }
         };
         let micro: Vec<Batch> = loader.take(config.accumulate).collect::<dss_data::Result<_>>()?;
@@ -160,24 +175,6 @@ fn steps(
             session.save(observer)?;
         }
     }
-}
-
-/// The batches of an epoch (from 0), from its step `step` on.
-pub fn epoch_batches(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Loader {
-    let n = task.train.len();
-    let streams = || task.train.streams(config.batch, config.seed, epoch);
-    if let Some(streams) = config.carry.then(streams).flatten() {
-        let order = (0..streams.len() as u32).collect();
-        let (spec, batch, skip) = (task.spec.clone(), config.batch, step as usize);
-        return Loader::new(streams, spec, order, batch, true, Padding::Longest, skip);
-    }
-    let order = epoch_order(n, config.seed, epoch);
-    // Fewer examples than one step takes: then the only step has all of them.
-    let drop_last = n >= config.batch.saturating_mul(config.accumulate);
-    let skip = step as usize * config.accumulate;
-    let spec = task.spec.clone();
-    let examples = task.train.in_epoch(config.seed, epoch).unwrap_or_else(|| task.train.clone());
-    Loader::new(examples, spec, order, config.batch, drop_last, Padding::Longest, skip)
 }
 
 fn check_sizes(task: &Task) -> Result<()> {

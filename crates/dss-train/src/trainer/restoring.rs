@@ -12,17 +12,18 @@ use super::events::{Event, Observer};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::optimiser::AdamW;
-use crate::run_dir::{RunDir, State, atomic, sums};
+use crate::run_dir::{RunDir, TrainingState, atomic, sums};
 
 /// What `last/` holds.
-pub(super) struct Saved {
-    pub(super) state: State,
+pub(super) struct SavedTraining {
+    pub(super) state: TrainingState,
     pub(super) model: Model,
+    pub(super) average: Option<Model>,
     pub(super) optimiser: AdamW,
     pub(super) carry: Option<Carry>,
 }
 
-impl Saved {
+impl SavedTraining {
     /// The newest save that is whole: `last/`, or else the one before it.
     pub(super) fn newest(
         config: &Config,
@@ -47,18 +48,24 @@ impl Saved {
     fn load(config: &Config, task: &Task, dir: &Path, device: &Device) -> Result<Self> {
         sums::check(dir)?;
         let path = dir.join("state.json");
-        let state = State::load(&path)?;
-        if state.split_hash != task.split_hash {
+        let state = TrainingState::load(&path)?;
+        if !task.has_splits(&state.split_hash) {
             let (then, now) = (state.split_hash, task.split_hash.clone());
             return Err(Error::DataDiffers { then, now });
         }
         let steps_per_epoch = config.train.steps_per_epoch(task.train.len());
         compare(&path, "steps_per_epoch", state.steps_per_epoch, steps_per_epoch)?;
 
-        let path = dir.join("model.safetensors");
-        let (model, meta) = checkpoint::load(&path, device)?;
-        belongs(&path, &meta, config, &state)?;
-        compare(&path, "step", meta.step, state.step)?;
+        let load = |name: &str| {
+            let path = dir.join(name);
+            let (model, meta) = checkpoint::load(&path, device)?;
+            belongs(&path, &meta, config, &state)?;
+            compare(&path, "step", meta.step, state.step)?;
+            Ok::<_, Error>(model)
+        };
+        let model = load("model.safetensors")?;
+        let averaged = config.train.average > 0.0;
+        let average = averaged.then(|| load("average.safetensors")).transpose()?;
 
         let path = dir.join("optimiser.safetensors");
         let optimiser = AdamW::load(&path, device)?;
@@ -69,14 +76,14 @@ impl Saved {
             true => Some(carry::load(&dir.join(carry::FILE), &model, config.train.batch)?),
             false => None,
         };
-        Ok(Self { state, model, optimiser, carry })
+        Ok(Self { state, model, average, optimiser, carry })
     }
 }
 
 /// Makes sure that the best model, whose score will be the result of the run, is there.
 pub(super) fn check_best(
     config: &Config,
-    state: &State,
+    state: &TrainingState,
     path: &Path,
     device: &Device,
 ) -> Result<()> {
@@ -92,7 +99,12 @@ pub(super) fn check_best(
 }
 
 /// Whether a model is of this run.
-fn belongs(path: &Path, meta: &CheckpointMeta, config: &Config, state: &State) -> Result<()> {
+fn belongs(
+    path: &Path,
+    meta: &CheckpointMeta,
+    config: &Config,
+    state: &TrainingState,
+) -> Result<()> {
     if meta.model != config.model {
         let what = "it is another model than config.toml describes".to_owned();
         return Err(Error::Damaged { path: path.into(), what });

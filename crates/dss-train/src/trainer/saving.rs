@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use dss_nn::Model;
 use dss_nn::checkpoint::{self, CheckpointMeta};
 
 use super::carry;
@@ -21,7 +22,10 @@ impl Session<'_> {
         self.state.schedule = self.rates.state().clone();
         let path = self.run.last();
         atomic::write_dir(&path, |dir| {
-            self.save_model(&dir.join("model.safetensors"))?;
+            self.save_model(&dir.join("model.safetensors"), &self.model)?;
+            if let Some(average) = &self.average {
+                self.save_model(&dir.join("average.safetensors"), average)?;
+            }
             self.optimiser.save(&dir.join("optimiser.safetensors"))?;
             // The streams begin again with the next epoch.
             if let Some(carry) = self.carry.as_ref().filter(|_| !self.epoch_ends()) {
@@ -37,18 +41,19 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) fn save_model(&self, path: &Path) -> Result<()> {
+    pub(super) fn save_model(&self, path: &Path, model: &Model) -> Result<()> {
         let encoder = serde_json::to_string(&self.task.encoder).expect("an encoder is plain data");
         let meta = CheckpointMeta {
             task: serde_json::to_value(&self.config.task).expect("a task is plain data"),
             labels: bridge::labels(&self.task.spec).to_vec(),
-            split_hash: self.task.split_hash.clone(),
+            // The one that the run began with: an earlier version may have computed it.
+            split_hash: self.state.split_hash.clone(),
             seed: self.config.train.seed,
             step: self.state.step,
             // `dss predict` reads new files as the training read its own.
             extra: [(ENCODER.to_owned(), encoder)].into(),
-            ..self.model.meta()
+            ..model.meta()
         };
-        checkpoint::save(path, &self.model, &meta).map_err(Error::writing)
+        checkpoint::save(path, model, &meta).map_err(Error::writing)
     }
 }

@@ -3,9 +3,11 @@
 use dss_nn::{Model, checkpoint};
 
 use super::events::{Event, Observer, Split};
+use super::recalibrate::recalibrated;
 use super::session::Session;
+use crate::answers::Collector;
 use crate::error::{Error, Result};
-use crate::evaluate::evaluate_while;
+use crate::evaluate::{ScoredBatch, evaluate_while};
 use crate::memory::peak_mb;
 use crate::run_dir::{Best, EvalRecord, Record};
 use crate::scores::Scores;
@@ -18,14 +20,18 @@ impl Session<'_> {
         stop: &dyn Fn() -> bool,
     ) -> Result<bool> {
         self.check_finite()?;
-        let Some(scores) = self.evaluate(Split::Val, &self.model, observer, stop)? else {
+        let weights = self.average.as_ref().unwrap_or(&self.model);
+        let (train, epoch, step) = (&self.config.train, self.state.epoch(), self.state.step);
+        let model = recalibrated(weights, train, self.task, epoch - 1, step, stop)?;
+        let Some(model) = model else { return Ok(false) };
+        let Some(scores) = self.evaluate(Split::Val, &model, &mut |_| {}, observer, stop)? else {
             return Ok(false);
         };
         if !scores.loss.is_finite() {
             let what = format!("the validation loss is {}", scores.loss);
             return Err(self.bad(self.state.step, &what, None));
         }
-        let (step, score) = (self.state.step, scores.score());
+        let score = scores.score();
         let beaten = Best::beaten(self.state.best.as_ref(), step, &scores);
         let best = beaten.is_some();
         self.metrics.append(&Record::Val(self.eval_record(step, &scores, best)))?;
@@ -33,10 +39,9 @@ impl Session<'_> {
             let lr = self.rates.rate(self.config.train.lr, step);
             observer.event(&Event::Note(format!("step {step}: learning rate lowered to {lr:.3e}")));
         }
-        let epoch = self.state.epoch();
         observer.event(&Event::Eval { step, epoch, split: Split::Val, scores: &scores, best });
         if best {
-            self.save_model(&self.run.best())?;
+            self.save_model(&self.run.best(), &model)?;
             self.state.best = beaten;
         }
         self.state.evaluated_step = step;
@@ -56,17 +61,19 @@ impl Session<'_> {
             let what = format!("it is of step {}, but must be of step {}", meta.step, best.step);
             return Err(Error::NoBest { path: self.run.best(), what });
         }
-        let Some(scores) = self.evaluate(Split::Test, &model, observer, stop)? else {
+        let mut answers = Collector::new(self.task);
+        let mut look = |scored: &ScoredBatch<'_>| answers.look(scored.batch, scored.outputs);
+        let Some(scores) = self.evaluate(Split::Test, &model, &mut look, observer, stop)? else {
             return Ok(None);
         };
         let step = meta.step;
         if !scores.loss.is_finite() {
             return Err(self.bad(step, &format!("the test loss is {}", scores.loss), None));
         }
+        answers.finish(step)?.write(self.run.root())?;
         let record = self.eval_record(step, &scores, true);
         let epoch = record.epoch;
-        self.metrics.append(&Record::Test(record))?;
-        self.metrics.sync()?;
+        self.keep_test(&record)?;
         observer.event(&Event::Eval {
             step,
             epoch,
@@ -77,10 +84,18 @@ impl Session<'_> {
         Ok(Some(scores))
     }
 
+    /// Ends the metrics with a result on the test set.
+    pub(super) fn keep_test(&mut self, record: &EvalRecord) -> Result<Scores> {
+        self.metrics.append(&Record::Test(record.clone()))?;
+        self.metrics.sync()?;
+        Ok(record.scores.clone())
+    }
+
     fn evaluate(
         &self,
         split: Split,
         model: &Model,
+        look: &mut dyn FnMut(&ScoredBatch<'_>),
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Scores>> {
@@ -90,7 +105,9 @@ impl Session<'_> {
         };
         let batch = self.config.train.evaluation_batch();
         let of = dataset.len();
-        evaluate_while(model, dataset, &self.task.spec, batch, &mut |done| {
+        evaluate_while(model, dataset, &self.task.spec, batch, &mut |scored| {
+            look(scored);
+            let done = scored.done;
             observer.event(&Event::Evaluating { split, done, of });
             done >= of || !stop()
         })

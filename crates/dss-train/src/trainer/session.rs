@@ -1,5 +1,6 @@
-//! A training in progress: the model, its optimiser, where the run stands, and its directory.
+//! A training in progress: the model, its optimiser, how far the run is, and its directory.
 
+use std::path::Path;
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
@@ -8,14 +9,14 @@ use dss_nn::{Carry, Model};
 
 use super::clock::Clock;
 use super::events::{Event, Observer, Stopped, Summary};
-use super::restoring::{self, Saved};
-use super::{step, watch};
+use super::restoring::{self, SavedTraining};
+use super::{average, step, transfer, watch};
 use crate::bridge;
-use crate::config::Config;
+use crate::config::{Config, TrainConfig};
 use crate::error::Result;
 use crate::memory::peak_mb;
-use crate::optimiser::{AdamW, Rates};
-use crate::run_dir::{Best, Metrics, Record, RunDir, State, TrainRecord};
+use crate::optimiser::{AdamW, Depth, Rates};
+use crate::run_dir::{Metrics, Record, RunDir, TrainRecord, TrainingState};
 use crate::schedule::LearningRate;
 use crate::scores::{Measure, Scores};
 
@@ -30,9 +31,11 @@ pub(super) struct Session<'a> {
     pub(super) model: Model,
     pub(super) optimiser: AdamW,
     pub(super) rates: LearningRate,
-    pub(super) state: State,
+    pub(super) state: TrainingState,
     pub(super) metrics: Metrics,
     pub(super) clock: Clock,
+    /// The average of the weights; none unless `train.average`.
+    pub(super) average: Option<Model>,
     /// What the streams left behind; none unless `train.carry`.
     pub(super) carry: Option<Carry>,
     /// Step of the state in `last/`.
@@ -47,18 +50,25 @@ impl<'a> Session<'a> {
         run: &'a RunDir,
         device: &Device,
         clock: Clock,
+        observer: &mut dyn Observer,
     ) -> Result<Self> {
-        let model = Model::new(&config.model, &bridge::io(&task.spec), config.train.seed, device)?;
-        let state = State {
+        let mut model =
+            Model::new(&config.model, &bridge::io(&task.spec), config.train.seed, device)?;
+        if !config.train.from.is_empty() {
+            let (from, labels) = (Path::new(&config.train.from), bridge::labels(&task.spec));
+            model = transfer::started_from(model, from, labels, device, observer)?;
+        }
+        let state = TrainingState {
             steps_per_epoch: config.train.steps_per_epoch(task.train.len()),
             parameters: trained(&model),
             split_hash: task.split_hash.clone(),
-            ..State::default()
+            ..TrainingState::default()
         };
         let metrics = Metrics::open(&run.metrics(), 0)?;
         let mut session = Self {
+            average: (config.train.average > 0.0).then(|| model.clone()),
             rates: rates(config, &state),
-            optimiser: AdamW::default(),
+            optimiser: AdamW::default().with_depth(depth(config)),
             device: device.clone(),
             saved_step: None,
             config,
@@ -75,7 +85,7 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// A run that goes on from `last/`.
+    /// A run resumed from `last/`.
     pub(super) fn restore(
         config: &'a Config,
         task: &'a Task,
@@ -84,11 +94,11 @@ impl<'a> Session<'a> {
         mut clock: Clock,
         observer: &mut dyn Observer,
     ) -> Result<Self> {
-        let Saved { state, model, optimiser, carry } =
-            Saved::newest(config, task, run, device, observer)?;
+        let SavedTraining { state, model, average, optimiser, carry } =
+            SavedTraining::newest(config, task, run, device, observer)?;
         restoring::check_best(config, &state, &run.best(), device)?;
         let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?;
-        clock.go_on_from(metrics.seconds());
+        clock.continue_from(metrics.seconds());
         run.write_config(config)?;
         Ok(Self {
             rates: rates(config, &state).with_state(state.schedule.clone()),
@@ -98,7 +108,8 @@ impl<'a> Session<'a> {
             task,
             run,
             model,
-            optimiser,
+            average,
+            optimiser: optimiser.with_depth(depth(config)),
             state,
             metrics,
             clock,
@@ -149,6 +160,10 @@ impl<'a> Session<'a> {
             model = model.update_stats(stats);
         }
         self.model = model;
+        self.average = self
+            .average
+            .take()
+            .map(|average| average::towards(average, &self.model, train.average, self.state.step));
         self.state.step += 1;
         self.state.window.add(&found.tally);
         self.clock.count(found.tally.examples);
@@ -197,7 +212,7 @@ impl<'a> Session<'a> {
     pub(super) fn evaluation_due(&self) -> bool {
         let step = self.state.step;
         let every = match self.config.train.eval_every {
-            0 => self.state.steps_per_epoch,
+            0 => self.config.train.steps_per_round(self.state.steps_per_epoch),
             every => every,
         };
         step > 0
@@ -215,18 +230,19 @@ impl<'a> Session<'a> {
         self.epoch_ends() || self.clock.save_due(self.config.train.checkpoint_seconds)
     }
 
-    /// Whether the validation score has stood still for long enough.
-    pub(super) fn stands_still(&self) -> bool {
-        let epochs = self.config.train.early_stop as u64;
-        let limit = epochs.saturating_mul(self.state.steps_per_epoch);
-        let best = self.state.best.as_ref().map(Best::reached);
+    /// Whether the validation score has not risen for `train.early_stop` rounds.
+    pub(super) fn stalled(&self) -> bool {
+        let train = &self.config.train;
+        let round = train.steps_per_round(self.state.steps_per_epoch);
+        let limit = (train.early_stop as u64).saturating_mul(round);
+        let best = self.state.best.as_ref().map(|best| best.step);
         limit > 0
             && best.is_some_and(|step| self.state.evaluated_step >= step.saturating_add(limit))
     }
 
     /// Whether the share of right classes counts.
     fn by_accuracy(&self) -> bool {
-        Measure::of(&self.task.spec.target) == Measure::Accuracy
+        Measure::for_target(&self.task.spec.target) == Measure::Accuracy
     }
 
     /// Says that the training begins.
@@ -242,7 +258,7 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// What the training came to.
+    /// The result of the training.
     pub(super) fn summary(&self, stopped: Stopped, test: Option<Scores>) -> Summary {
         let best = self.state.best.clone();
         Summary {
@@ -255,9 +271,16 @@ impl<'a> Session<'a> {
             peak_mb: peak_mb(),
             parameters: self.state.parameters,
             bounded_steps: self.state.bounded_steps,
+            was_complete: false,
             stopped,
         }
     }
+}
+
+/// Which parameters are trained, and how fast.
+fn depth(config: &Config) -> Depth {
+    let TrainConfig { freeze: frozen, depth_factor: factor, .. } = config.train;
+    Depth { layers: config.model.layers, frozen, factor }
 }
 
 /// Trained numbers of a model.
@@ -267,6 +290,6 @@ fn trained(model: &Model) -> usize {
 }
 
 /// The schedule of the whole run, at its beginning.
-fn rates(config: &Config, state: &State) -> LearningRate {
+fn rates(config: &Config, state: &TrainingState) -> LearningRate {
     LearningRate::new(&config.train, config.train.total_steps(state.steps_per_epoch))
 }

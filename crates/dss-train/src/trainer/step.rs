@@ -14,8 +14,8 @@ use crate::loss;
 use crate::optimiser::Gradients;
 use crate::scores::Tally;
 
-/// What a step found.
-pub struct Found {
+/// Loss, gradients and statistics of one step.
+pub struct StepGradients {
     /// Sums over all micro-batches.
     pub tally: Tally,
     /// Gradients of the mean loss over all scored items of the step; incomplete if the loss is not finite.
@@ -31,7 +31,7 @@ pub fn gradients(
     seed: u64,
     step: u64,
     dtype: DType,
-) -> Result<Found> {
+) -> Result<StepGradients> {
     gradients_carried(model, micro, seed, step, dtype, None)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn gradients_carried(
     step: u64,
     dtype: DType,
     mut carry: Option<&mut Carry>,
-) -> Result<Found> {
+) -> Result<StepGradients> {
     let device = model.device();
     let total = micro.iter().map(|batch| loss::scored(&batch.target)).sum();
     let l = micro.iter().map(|batch| batch.l).max().unwrap_or(0);
@@ -52,8 +52,11 @@ pub(super) fn gradients_carried(
     let used = if several { prepared.leaves() } else { prepared.clone() };
     let prepared_for = |length| if length == l { used.clone() } else { model.cut(&used, length) };
     let mut kernel_gradients: Vec<Tensor<3>> = Vec::new();
-    let mut found =
-        Found { tally: Tally::default(), gradients: Gradients::default(), stats: Vec::new() };
+    let mut found = StepGradients {
+        tally: Tally::default(),
+        gradients: Gradients::default(),
+        stats: Vec::new(),
+    };
     for (i, batch) in micro.iter().enumerate() {
         let dropout = DropoutKey { seed, step, micro: i as u32 };
         let input = bridge::input(batch, &device, dtype);

@@ -5,7 +5,7 @@ use dss_nn::ops::BatchStats;
 
 use super::session::Session;
 use crate::error::{Error, Result};
-use crate::optimiser::{Bad, first_bad};
+use crate::optimiser::{NonFinite, first_bad};
 
 impl Session<'_> {
     /// Parameters that are not finite are neither evaluated nor saved.
@@ -16,14 +16,14 @@ impl Session<'_> {
         }
     }
 
-    fn bad_parameter(&self) -> Option<Bad> {
+    fn bad_parameter(&self) -> Option<NonFinite> {
         let all = self.model.named_tensors();
         first_bad(all.into_iter())
     }
 
     /// The error of step `step`, where `what` was seen: points at a parameter, else at the given gradient, else at
     /// the activations.
-    pub(super) fn bad(&self, step: u64, what: &str, gradient: Option<Bad>) -> Error {
+    pub(super) fn bad(&self, step: u64, what: &str, gradient: Option<NonFinite>) -> Error {
         let parameter = self.bad_parameter();
         let (place, group) = match (&parameter, &gradient) {
             (Some(bad), _) => (format!("parameter {}", self.show(bad)), self.group(&bad.name)),
@@ -49,8 +49,8 @@ impl Session<'_> {
         self.model.parameters().into_iter().find(|p| p.name == name).map(|p| p.group)
     }
 
-    fn show(&self, bad: &Bad) -> String {
-        let Bad { name, index, value } = bad;
+    fn show(&self, bad: &NonFinite) -> String {
+        let NonFinite { name, index, value } = bad;
         let group = match self.group(name) {
             Some(ParamGroup::Lambda) => "Λ",
             Some(ParamGroup::Delta) => "Δ",
@@ -68,7 +68,7 @@ pub(super) fn bad_statistic(stats: &[Vec<BatchStats>]) -> Option<String> {
         [("mean", mean), ("variance", var)]
             .map(|(name, values)| (format!("the {name} of BatchNorm {i}"), values.to_data()))
     });
-    first_bad(named).map(|Bad { name, value, .. }| format!("{name} is {value}"))
+    first_bad(named).map(|NonFinite { name, value, .. }| format!("{name} is {value}"))
 }
 
 #[cfg(test)]

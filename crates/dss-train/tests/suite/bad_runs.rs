@@ -3,7 +3,7 @@
 use crate::common;
 use std::path::Path;
 
-use crate::common::{TempDir, remains, run, small_listops};
+use crate::common::{TempDir, config, remains, run, small_listops};
 use dss_train::Error;
 
 #[test]
@@ -65,6 +65,24 @@ fn a_gradient_that_overflows_stops_the_run_before_the_update() {
     assert!(matches!(error, Error::NonFinite { step: 7, .. }), "{text}");
     assert!(text.contains("but the gradient of `"), "{text}");
     assert_eq!(dss_nn::checkpoint::load_meta(&path).unwrap().step, 6);
+}
+
+#[test]
+fn a_statistic_that_overflows_is_reported_at_its_step() {
+    let temp = TempDir::new("statistic");
+    let table = temp.join("large.csv");
+    let row = |i: usize| format!("{},{}e29,-{}e30,{}e28\n", ["a", "b"][i % 2], i % 7, i % 5, i % 3);
+    std::fs::write(&table, (0..60).map(row).collect::<String>()).unwrap();
+    let sets = [
+        ("task.path", table.to_str().unwrap()),
+        ("task.scale", "none"),
+        ("model.layers", "1"),
+        ("model.h", "4"),
+        ("model.n", "4"),
+        ("model.norm", "batch"),
+    ];
+    let error = run(&config("files", &sets), &temp.join("run"), false).unwrap_err().to_string();
+    assert!(error.starts_with("step 1: the variance of BatchNorm 0 is inf"), "{error}");
 }
 
 #[test]

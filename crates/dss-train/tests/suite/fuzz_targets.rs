@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dss_data::{Encoder, ReadFile};
+use dss_train::Config;
+use dss_train::answers::Answers;
+use dss_train::run_dir::Record;
 
 /// What reads bytes.
 type Target = fn(&[u8]);
 
 /// Everything there is, by the name of its folder in `corpus`.
-pub const ALL: [(&str, Target); 7] = [
+pub const ALL: [(&str, Target); 10] = [
     ("checkpoint", checkpoint),
     ("state", state),
     ("metrics", metrics),
+    ("answers", answers),
+    ("config", config),
+    ("texts", texts),
     ("table", table),
     ("sound", sound),
     ("array", array),
@@ -34,9 +40,18 @@ impl Temporary {
     }
 }
 
+/// A run directory with one file.
+fn run_with(name: &str, bytes: &[u8]) -> Temporary {
+    let run = Temporary::new("run", b"");
+    std::fs::remove_file(&run.0).unwrap();
+    std::fs::create_dir(&run.0).unwrap();
+    std::fs::write(run.0.join(name), bytes).unwrap();
+    run
+}
+
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.0).or_else(|_| std::fs::remove_dir_all(&self.0));
     }
 }
 
@@ -56,14 +71,43 @@ pub fn checkpoint(bytes: &[u8]) {
 /// `last/state.json`.
 pub fn state(bytes: &[u8]) {
     let file = Temporary::new("json", bytes);
-    if let Ok(state) = dss_train::run_dir::State::load(&file.0) {
-        let _ = (state.epoch(), state.best.map(|best| best.reached()));
+    if let Ok(state) = dss_train::run_dir::TrainingState::load(&file.0) {
+        let _ = state.epoch();
     }
 }
 
-/// `metrics.jsonl`.
+/// `metrics.jsonl`, and what is computed from its scores.
 pub fn metrics(bytes: &[u8]) {
-    let _ = dss_train::run_dir::read_metrics(&Temporary::new("jsonl", bytes).0);
+    let records = dss_train::run_dir::read_metrics(&Temporary::new("jsonl", bytes).0);
+    for record in records.into_iter().flatten() {
+        if let Record::Val(record) | Record::Test(record) = record {
+            let scores = record.scores;
+            let _ = (scores.majority(), scores.macro_f1(), scores.with_baselines());
+        }
+    }
+}
+
+/// `answers.json`.
+pub fn answers(bytes: &[u8]) {
+    let _ = Answers::read(&run_with("answers.json", bytes).0);
+}
+
+/// `config.toml` of a run.
+pub fn config(bytes: &[u8]) {
+    let _ = Config::from_run(&run_with("config.toml", bytes).0);
+}
+
+/// Texts for a classifier, a language model and ListOps, and the table of a forecast.
+pub fn texts(bytes: &[u8]) {
+    let file = Temporary::new("txt", bytes);
+    read_as(r#"{"kind":"text","alphabet":"bytes","len":50}"#, &file.0);
+    read_as(r#"{"kind":"lm","unit":"char","symbols":["a","b"],"len":8}"#, &file.0);
+    read_as(r#"{"kind":"listops","vocabulary":["<pad>","<unk>","<eos>","1"],"len":9}"#, &file.0);
+    let forecast = r#"{"kind":"forecast","column":{"name":"OT","index":1},"input":4,"horizon":2,
+        "mean":1.5,"deviation":2.0,"relative":true}"#;
+    if let Ok(Encoder::Forecast(encoder)) = serde_json::from_str(forecast) {
+        let _ = dss_data::forecast::window(&encoder, &Temporary::new("csv", bytes).0);
+    }
 }
 
 /// Tables of numbers and of tokens, plain and gzipped.

@@ -5,8 +5,10 @@ extern crate burn_core as burn;
 
 mod accumulation;
 mod bad_runs;
+mod caches;
 mod claims;
 mod common;
+mod evaluated_weights;
 #[cfg(target_os = "linux")]
 mod faults;
 mod fuzz_corpus;
@@ -14,7 +16,9 @@ mod fuzz_targets;
 mod golden_adamw;
 mod language;
 mod learns;
+mod moved_data;
 mod optimiser;
 mod resume;
 mod rotten_runs;
 mod threads;
+mod transfer;

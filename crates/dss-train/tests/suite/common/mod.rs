@@ -95,7 +95,10 @@ pub fn remains(run: &Path) -> Remains {
     let last = entries.map(|entry| format!("last/{}", entry.file_name().to_str().unwrap()));
     let mut last: Vec<String> = last.collect();
     last.sort();
-    let names = ["config.toml", "best.safetensors"].map(str::to_owned).into_iter().chain(last);
+    let names = ["config.toml", "best.safetensors", "answers.json"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(last);
     let files = names.map(|name| (name.clone(), std::fs::read(run.join(name)).unwrap()));
     Remains { files: files.collect(), metrics: metrics(run) }
 }

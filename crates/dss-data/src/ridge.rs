@@ -1,22 +1,23 @@
-//! Least squares with a penalty: y\[k\] = b\[k\] + Σᵢ a\[k, i\] x\[i\] over all windows of a series.
+//! Least squares with a penalty: y\[k\] = b\[k\] + Σᵢ a\[k, i\] x\[i\], over rows of x and y or over all windows of a
+//! series.
 //!
 //! The sums over windows follow from each other: with M\[i, j\] = Σₛ x\[s+i\] x\[s+j\] over S windows,
 //! M\[i+1, j+1\] = M\[i, j\] − x\[i\] x\[j\] + x\[S+i\] x\[S+j\].
 
-/// Sums over all windows: inputs and targets are a window's first `input` and its other values.
-pub(super) struct Moments {
+/// Sums over all rows: inputs and targets are a row's first `input` and its other values.
+pub(crate) struct Moments {
     input: usize,
     horizon: usize,
-    windows: f64,
+    rows: f64,
     /// Centred second moments, `[input, input + horizon]`.
     second: Vec<f64>,
-    /// Means of the values of a window, `[input + horizon]`.
+    /// Means of the values of a row, `[input + horizon]`.
     mean: Vec<f64>,
 }
 
 impl Moments {
-    /// Of all windows of a series, which has at least one.
-    pub(super) fn of(series: &[f32], input: usize, horizon: usize) -> Self {
+    /// The windows of a series, of which there is at least one, are the rows.
+    pub(crate) fn of_windows(series: &[f32], input: usize, horizon: usize) -> Self {
         let x = |i: usize| f64::from(series[i]);
         let width = input + horizon;
         let count = series.len() + 1 - width;
@@ -25,8 +26,8 @@ impl Moments {
         for i in 1..width {
             mean[i] = mean[i - 1] - x(i - 1) + x(i - 1 + count);
         }
-        let windows = count as f64;
-        mean.iter_mut().for_each(|m| *m /= windows);
+        let rows = count as f64;
+        mean.iter_mut().for_each(|m| *m /= rows);
         let mut second = vec![0.0; input * width];
         for (j, first_row) in second[..width].iter_mut().enumerate() {
             *first_row = (0..count).map(|s| x(s) * x(s + j)).sum();
@@ -40,14 +41,29 @@ impl Moments {
         }
         for i in 0..input {
             for j in i..width {
-                second[i * width + j] -= windows * mean[i] * mean[j];
+                second[i * width + j] -= rows * mean[i] * mean[j];
             }
         }
-        Self { input, horizon, windows, second, mean }
+        Self { input, horizon, rows, second, mean }
     }
 
-    /// The map with the least sum of squares plus `penalty · windows · Σ a²`; `None` if there is none.
-    pub(super) fn solve(&self, penalty: f64) -> Option<Ridge> {
+    /// Rows `[input + horizon]`, of which there is at least one.
+    pub(crate) fn of_rows(rows: &[Vec<f64>], input: usize) -> Self {
+        let (width, count) = (rows[0].len(), rows.len() as f64);
+        let mean: Vec<f64> =
+            (0..width).map(|j| rows.iter().map(|row| row[j]).sum::<f64>() / count).collect();
+        let mut second = vec![0.0; input * width];
+        for row in rows {
+            let centred: Vec<f64> = row.iter().zip(&mean).map(|(x, m)| x - m).collect();
+            for (sums, x) in second.chunks_mut(width).zip(&centred) {
+                sums.iter_mut().zip(&centred).for_each(|(sum, y)| *sum += x * y);
+            }
+        }
+        Self { input, horizon: width - input, rows: count, second, mean }
+    }
+
+    /// The map with the least sum of squares plus `penalty · rows · Σ a²`; `None` if there is none.
+    pub(crate) fn solve(&self, penalty: f64) -> Option<Ridge> {
         let (n, width) = (self.input, self.input + self.horizon);
         let factor = self.cholesky(penalty)?;
         let mut slope = Vec::with_capacity(self.horizon * n);
@@ -73,7 +89,7 @@ impl Moments {
         finite.then_some(Ridge { input: n, slope, offset })
     }
 
-    /// L with L Lᵀ = M + penalty · windows · I, lower triangle by rows.
+    /// L with L Lᵀ = M + penalty · rows · I, lower triangle by rows.
     fn cholesky(&self, penalty: f64) -> Option<Vec<f64>> {
         let (n, width) = (self.input, self.input + self.horizon);
         let mut l = vec![0.0; n * n];
@@ -85,7 +101,7 @@ impl Moments {
                 l[i * n + j] = match i == j {
                     false => rest / l[j * n + j],
                     true => {
-                        let pivot = rest + penalty * self.windows;
+                        let pivot = rest + penalty * self.rows;
                         if !pivot.is_finite() || pivot <= 0.0 {
                             return None;
                         }
@@ -98,8 +114,8 @@ impl Moments {
     }
 }
 
-/// A linear map of the last `input` known values.
-pub(super) struct Ridge {
+/// A linear map of `input` values.
+pub(crate) struct Ridge {
     input: usize,
     /// `[horizon, input]`.
     slope: Vec<f64>,
@@ -108,11 +124,16 @@ pub(super) struct Ridge {
 }
 
 impl Ridge {
-    /// The forecast after `known`, which has at least `input` values.
-    pub(super) fn predict(&self, known: &[f32]) -> Vec<f64> {
-        let x: Vec<f64> = known[known.len() - self.input..].iter().map(|&x| x.into()).collect();
+    /// y of x, `[input]`.
+    pub(crate) fn apply(&self, x: &[f64]) -> Vec<f64> {
         let rows = self.slope.chunks(self.input).zip(&self.offset);
-        rows.map(|(a, b)| b + a.iter().zip(&x).map(|(a, x)| a * x).sum::<f64>()).collect()
+        rows.map(|(a, b)| b + a.iter().zip(x).map(|(a, x)| a * x).sum::<f64>()).collect()
+    }
+
+    /// The forecast after `known`, which has at least `input` values: y of the last of them.
+    pub(crate) fn forecast(&self, known: &[f32]) -> Vec<f64> {
+        let last = &known[known.len() - self.input..];
+        self.apply(&last.iter().map(|&x| x.into()).collect::<Vec<_>>())
     }
 }
 
@@ -130,7 +151,7 @@ mod tests {
         let mut offset = vec![0.0; horizon];
         for window in series.windows(width) {
             let (known, targets) = window.split_at(n);
-            for (k, y) in ridge.predict(known).iter().enumerate() {
+            for (k, y) in ridge.forecast(known).iter().enumerate() {
                 let error = y - f64::from(targets[k]);
                 offset[k] += error;
                 for i in 0..n {
@@ -149,9 +170,15 @@ mod tests {
             input in 1usize..6, horizon in 1usize..6, power in -3i32..1,
         ) {
             let penalty = 10f64.powi(power);
-            let ridge = Moments::of(&series, input, horizon).solve(penalty).unwrap();
-            let left = gradient(&series, &ridge, horizon, penalty);
-            prop_assert!(left < 1e-8, "{left}");
+            let moments = Moments::of_windows(&series, input, horizon);
+            let rows: Vec<Vec<f64>> = (series.windows(input + horizon))
+                .map(|window| window.iter().map(|&x| x.into()).collect())
+                .collect();
+            for moments in [moments, Moments::of_rows(&rows, input)] {
+                let ridge = moments.solve(penalty).unwrap();
+                let left = gradient(&series, &ridge, horizon, penalty);
+                prop_assert!(left < 1e-8, "{left}");
+            }
         }
     }
 }
