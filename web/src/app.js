@@ -6,7 +6,7 @@ const App = (() => {
   const PANELS = { sound: "sound-panel", text: "text-panel", kernels: "why-panel" };
 
   /**
-   * Loads a model and shows what it can do. If it is no model, the one before stays.
+   * Loads a model and shows what it can do. The one before stays if it cannot be loaded.
    * @param {ArrayBuffer} bytes @param {string} name
    */
   async function open(bytes, name) {

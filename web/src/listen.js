@@ -4,6 +4,8 @@
 const Listen = (() => {
   /** Seconds of the microphone that are shown. */
   const SHOWN = 5;
+  /** A sound that stays below this is silence: what a model says about it means nothing. */
+  const SILENCE = 0.003;
   /** Microseconds per sample of one stream. */
   let cost = 0;
 
@@ -64,6 +66,12 @@ const Listen = (() => {
       return Math.max(0, this.count - this.span);
     }
 
+    /** Whether the newest so many samples are silent. @param {number} length */
+    silent(length) {
+      const newest = this.samples.subarray(Math.max(0, this.count - length), this.count);
+      return newest.every((x) => Math.abs(x) < SILENCE);
+    }
+
     /** The newest answer. */
     now() {
       return this.answers.subarray((this.rows - 1) * this.classes, this.rows * this.classes);
@@ -106,18 +114,19 @@ const Listen = (() => {
     const from = tape.from();
     const { samples, count, span, block, classes, answers } = tape;
     Plot.wave($("wave"), samples, count, from, span);
+    Plot.times($("times"), (tape.heard - count + from) / tape.rate, span / tape.rate);
     const now = tape.rows ? tape.now() : undefined;
-    const best = now ? now.indexOf(Math.max(...now)) : -1;
+    const silent = tape.silent($("window").value === "all" ? count : model.len);
+    const best = now && !silent ? now.indexOf(Math.max(...now)) : -1;
     rows.forEach(({ item, canvas, value }, c) => {
       item.classList.toggle("best", c === best);
       value.textContent = now ? `${Math.round(100 * now[c])} %` : "";
       const probability = (/** @type {number} */ i) => answers[i * classes + c];
       Plot.bars(canvas, probability, tape?.rows ?? 0, Math.floor(from / block), span / block, c === best);
     });
-    if (now) {
-      $("word").textContent = model.labels[best];
-      $("sure").textContent = `${Math.round(100 * now[best])} %`;
-    }
+    $("word").textContent = best < 0 ? "" : model.labels[best];
+    if (!now) $("sure").textContent = "Nothing heard yet: use the microphone, a clip or a sound file";
+    else $("sure").textContent = silent ? "only silence" : `${Math.round(100 * now[best])} %`;
     $("heard").textContent = `${Page.number(tape.heard / tape.rate)} s`;
     if (player) for (const canvas of [$("wave"), ...rows.map((row) => row.canvas)])
       Plot.mark(canvas, (player.seconds() * tape.rate) / span);
@@ -235,9 +244,17 @@ const Listen = (() => {
     drawWhilePlaying();
   }
 
+  /** Nothing is heard yet. */
+  function forget() {
+    tape = new Tape(model.rate, blockOf(model), model.labels.length, model.len);
+    $("source").textContent = "";
+    $("play").disabled = true;
+    draw();
+  }
+
   /** Shows a model. @param {Description} description @param {ArrayBuffer} bytes */
   async function open(description, bytes) {
-    [model, file, tape] = [description, bytes, undefined];
+    [model, file, last] = [description, bytes, undefined];
     const trained = model.trainedRate;
     const rates = [0.5, 1, 2, 3].map((factor) => factor * trained).filter((rate) => rate >= 3000 && rate <= 96000);
     const kilo = (/** @type {number} */ rate) => `${rate / 1000} kHz`;
@@ -265,8 +282,7 @@ const Listen = (() => {
       $("classes").append(item);
       return { item, canvas, value };
     });
-    for (const id of ["word", "sure", "heard", "source"]) $(id).textContent = "";
-    $("play").disabled = true;
+    forget();
     await measure();
   }
 
@@ -275,7 +291,10 @@ const Listen = (() => {
       halt();
       await microphone();
     } else if (last) await hear(last.bytes, last.name);
-    else await setRate(Number($("rate").value));
+    else {
+      await setRate(Number($("rate").value));
+      forget();
+    }
   });
 
   $("microphone").onclick = () => Page.attempt(microphone);

@@ -65,6 +65,24 @@ const Plot = (() => {
     }
   }
 
+  /**
+   * A time axis: round seconds in [begin, begin + span], as many as there is room for.
+   * @param {HTMLElement} axis @param {number} begin @param {number} span
+   */
+  function times(axis, begin, span) {
+    const rough = span / Math.max(1, axis.clientWidth / 60);
+    const decade = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5].map((factor) => factor * decade).find((size) => size >= rough) ?? 10 * decade;
+    const ticks = [];
+    for (let i = Math.ceil(begin / step - 1e-6); i * step <= begin + span * (1 + 1e-6); i++) {
+      const tick = document.createElement("span");
+      tick.textContent = `${Number((i * step).toPrecision(6))} s`;
+      tick.style.left = `${(100 * (i * step - begin)) / span}%`;
+      ticks.push(tick);
+    }
+    axis.replaceChildren(...ticks);
+  }
+
   /** A vertical line. @param {HTMLCanvasElement} canvas @param {number} share from 0 to 1 */
   function mark(canvas, share) {
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
@@ -95,5 +113,5 @@ const Plot = (() => {
     context.putImageData(image, 0, 0);
   }
 
-  return { wave, bars, mark, heat };
+  return { wave, bars, times, mark, heat };
 })();

@@ -159,6 +159,45 @@ test("another rate is another step", async () => {
   await page.close();
 });
 
+/** A sound file of silence. @param {number} seconds */
+function silence(seconds) {
+  const samples = 16000 * seconds;
+  const wav = Buffer.alloc(44 + 2 * samples);
+  wav.write("RIFF", 0);
+  wav.writeUInt32LE(36 + 2 * samples, 4);
+  wav.write("WAVEfmt ", 8);
+  [16, 1 | (1 << 16), 16000, 32000, 2 | (16 << 16)].forEach((field, i) => wav.writeUInt32LE(field, 16 + 4 * i));
+  wav.write("data", 36);
+  wav.writeUInt32LE(2 * samples, 40);
+  return wav;
+}
+
+test("silence is not a word", async () => {
+  const { page } = await open(browser, server.url);
+  const shown = () => Promise.all(["#word", "#sure"].map((id) => page.locator(id).textContent()));
+  const [word, hint] = await shown();
+  assert.equal(word, "");
+  assert.match(hint, /^Nothing heard yet/);
+  await page.locator("#sound-file").setInputFiles({ name: "a.wav", mimeType: "audio/wav", buffer: silence(2) });
+  await said(page, "a.wav: ");
+  assert.deepEqual(await shown(), ["", "only silence"]);
+  assert.equal(await page.locator(".best").count(), 0);
+  assert.equal(await hear(page, "yes"), "yes");
+  await page.close();
+});
+
+test("the wave has a time axis", async () => {
+  const { page } = await open(browser, server.url);
+  await hear(page, "yes");
+  const ticks = await page.locator("#times span").allTextContents();
+  assert.deepEqual([ticks[0], ticks.at(-1)], ["0 s", "1 s"]);
+  const wide = await page.locator("#times span").last().evaluate((tick) => tick.offsetLeft);
+  assert.equal(wide, await page.locator("#wave").evaluate((wave) => wave.clientWidth));
+  await page.setViewportSize({ width: 360, height: 700 });
+  await page.waitForFunction((before) => document.querySelectorAll("#times span").length < before, ticks.length);
+  await page.close();
+});
+
 test("everything can be reached with the keyboard", async () => {
   const { page } = await open(browser, server.url);
   const press = async (name) => {
@@ -208,6 +247,8 @@ test("nothing sticks out of a narrow window", async () => {
     const width = () => page.evaluate(() => document.documentElement.scrollWidth);
     await hear(page, "yes");
     assert.equal(await width(), 320);
+    for (const id of ["rate", "window"])
+      assert.ok((await page.locator(`#${id}`).boundingBox()).width > 200, `${id} shows its choice whole`);
     await text(page);
     await write(page, { ...WRITTEN[0], length: 50 });
     assert.equal(await width(), 320);

@@ -399,6 +399,24 @@ const Plot = (() => {
     }
   }
 
+  /**
+   * A time axis: round seconds in [begin, begin + span], as many as there is room for.
+   * @param {HTMLElement} axis @param {number} begin @param {number} span
+   */
+  function times(axis, begin, span) {
+    const rough = span / Math.max(1, axis.clientWidth / 60);
+    const decade = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5].map((factor) => factor * decade).find((size) => size >= rough) ?? 10 * decade;
+    const ticks = [];
+    for (let i = Math.ceil(begin / step - 1e-6); i * step <= begin + span * (1 + 1e-6); i++) {
+      const tick = document.createElement("span");
+      tick.textContent = `${Number((i * step).toPrecision(6))} s`;
+      tick.style.left = `${(100 * (i * step - begin)) / span}%`;
+      ticks.push(tick);
+    }
+    axis.replaceChildren(...ticks);
+  }
+
   /** A vertical line. @param {HTMLCanvasElement} canvas @param {number} share from 0 to 1 */
   function mark(canvas, share) {
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
@@ -429,7 +447,7 @@ const Plot = (() => {
     context.putImageData(image, 0, 0);
   }
 
-  return { wave, bars, mark, heat };
+  return { wave, bars, times, mark, heat };
 })();
 // @ts-check
 // The panel of models that take sound: where it comes from, what is heard, how fast.
@@ -437,6 +455,8 @@ const Plot = (() => {
 const Listen = (() => {
   /** Seconds of the microphone that are shown. */
   const SHOWN = 5;
+  /** A sound that stays below this is silence: what a model says about it means nothing. */
+  const SILENCE = 0.003;
   /** Microseconds per sample of one stream. */
   let cost = 0;
 
@@ -497,6 +517,12 @@ const Listen = (() => {
       return Math.max(0, this.count - this.span);
     }
 
+    /** Whether the newest so many samples are silent. @param {number} length */
+    silent(length) {
+      const newest = this.samples.subarray(Math.max(0, this.count - length), this.count);
+      return newest.every((x) => Math.abs(x) < SILENCE);
+    }
+
     /** The newest answer. */
     now() {
       return this.answers.subarray((this.rows - 1) * this.classes, this.rows * this.classes);
@@ -539,18 +565,19 @@ const Listen = (() => {
     const from = tape.from();
     const { samples, count, span, block, classes, answers } = tape;
     Plot.wave($("wave"), samples, count, from, span);
+    Plot.times($("times"), (tape.heard - count + from) / tape.rate, span / tape.rate);
     const now = tape.rows ? tape.now() : undefined;
-    const best = now ? now.indexOf(Math.max(...now)) : -1;
+    const silent = tape.silent($("window").value === "all" ? count : model.len);
+    const best = now && !silent ? now.indexOf(Math.max(...now)) : -1;
     rows.forEach(({ item, canvas, value }, c) => {
       item.classList.toggle("best", c === best);
       value.textContent = now ? `${Math.round(100 * now[c])} %` : "";
       const probability = (/** @type {number} */ i) => answers[i * classes + c];
       Plot.bars(canvas, probability, tape?.rows ?? 0, Math.floor(from / block), span / block, c === best);
     });
-    if (now) {
-      $("word").textContent = model.labels[best];
-      $("sure").textContent = `${Math.round(100 * now[best])} %`;
-    }
+    $("word").textContent = best < 0 ? "" : model.labels[best];
+    if (!now) $("sure").textContent = "Nothing heard yet: use the microphone, a clip or a sound file";
+    else $("sure").textContent = silent ? "only silence" : `${Math.round(100 * now[best])} %`;
     $("heard").textContent = `${Page.number(tape.heard / tape.rate)} s`;
     if (player) for (const canvas of [$("wave"), ...rows.map((row) => row.canvas)])
       Plot.mark(canvas, (player.seconds() * tape.rate) / span);
@@ -668,9 +695,17 @@ const Listen = (() => {
     drawWhilePlaying();
   }
 
+  /** Nothing is heard yet. */
+  function forget() {
+    tape = new Tape(model.rate, blockOf(model), model.labels.length, model.len);
+    $("source").textContent = "";
+    $("play").disabled = true;
+    draw();
+  }
+
   /** Shows a model. @param {Description} description @param {ArrayBuffer} bytes */
   async function open(description, bytes) {
-    [model, file, tape] = [description, bytes, undefined];
+    [model, file, last] = [description, bytes, undefined];
     const trained = model.trainedRate;
     const rates = [0.5, 1, 2, 3].map((factor) => factor * trained).filter((rate) => rate >= 3000 && rate <= 96000);
     const kilo = (/** @type {number} */ rate) => `${rate / 1000} kHz`;
@@ -698,8 +733,7 @@ const Listen = (() => {
       $("classes").append(item);
       return { item, canvas, value };
     });
-    for (const id of ["word", "sure", "heard", "source"]) $(id).textContent = "";
-    $("play").disabled = true;
+    forget();
     await measure();
   }
 
@@ -708,7 +742,10 @@ const Listen = (() => {
       halt();
       await microphone();
     } else if (last) await hear(last.bytes, last.name);
-    else await setRate(Number($("rate").value));
+    else {
+      await setRate(Number($("rate").value));
+      forget();
+    }
   });
 
   $("microphone").onclick = () => Page.attempt(microphone);
@@ -905,7 +942,7 @@ const App = (() => {
   const PANELS = { sound: "sound-panel", text: "text-panel", kernels: "why-panel" };
 
   /**
-   * Loads a model and shows what it can do. If it is no model, the one before stays.
+   * Loads a model and shows what it can do. The one before stays if it cannot be loaded.
    * @param {ArrayBuffer} bytes @param {string} name
    */
   async function open(bytes, name) {

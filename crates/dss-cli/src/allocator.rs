@@ -3,7 +3,7 @@
 /// Tells glibc to serve large blocks from its heap and to keep what is freed.
 ///
 /// A training step allocates and frees the same buffers of many megabytes again and again. By default glibc maps each
-/// of them anew and the system clears every page at first touch, which costs more than the arithmetic.
+/// of them again and the system clears every page at first touch, which costs more than the arithmetic.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn keep_memory() {
     // The largest threshold for mapping that glibc accepts.

@@ -1,10 +1,13 @@
 //! `dss eval`
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use dss_nn::checkpoint::CheckpointMeta;
 use dss_train::config::Setting;
+use dss_train::environment::Environment;
 use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
-use dss_train::{Config, threads};
+use dss_train::{Config, TrainConfig, threads};
 use serde_json::json;
 
 use crate::args::{EvalArgs, Split};
@@ -12,17 +15,23 @@ use crate::failure::Failure;
 use crate::{device, output, progress, runs, text};
 
 pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
-    let config = changed(runs::existing(&args.run)?, &args.set)?;
-    let checkpoint = runs::best(&args.run)?;
+    let checkpoint = runs::model_file(&args.model)?;
+    let own =
+        if args.model.is_dir() { runs::existing(&args.model)? } else { file_config(&checkpoint)? };
+    let config = changed(own, &args.set)?;
     let device = device::named(&args.device)?;
     let batch = args.batch.unwrap_or(config.train.evaluation_batch());
+    let remembered = Environment::data_dir(&args.model).filter(|_| args.data.is_none());
+    let data = args.data.as_deref().or(remembered.as_deref());
     let found = threads::with(args.threads, || -> Result<Evaluation, Failure> {
         let bar = progress::loading();
         let tell = |text: &str| {
             bar.set_message(text.to_owned());
             bar.tick();
         };
-        let task = config.task.load(args.data.as_deref(), &tell)?;
+        let task = config
+            .load_task(data, &tell)
+            .map_err(|error| moved(error.into(), remembered.as_deref()))?;
         bar.finish_and_clear();
         let dataset = match args.split {
             Split::Test => &task.test,
@@ -47,6 +56,8 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         value["split"] = json!(split);
         value["step"] = json!(step);
         value["labels"] = json!(found.meta.labels);
+        value["most_frequent_class"] = json!(scores.majority());
+        value["macro_f1"] = json!(scores.macro_f1());
         output::json(&value)?;
     } else {
         let mut lines =
@@ -60,10 +71,35 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         lines.extend(text::baselines(scores));
         lines.push(format!("{split} {:<20}{}", "examples", scores.examples));
         lines.push(format!("{:<width$}step {step}", "checkpoint", width = split.len() + 21));
-        lines.extend(text::confusion(scores, &found.meta.labels));
+        lines.extend(text::confusion(scores, &found.meta.labels, output::columns()));
         output::line(&lines.join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration of a model file, as far as it is in the file.
+fn file_config(path: &Path) -> Result<Config, Failure> {
+    meta_config(&dss_nn::checkpoint::load_meta(path)?).ok_or_else(|| {
+        let message = format!("{} does not say on which task it was trained", path.display());
+        Failure::failed(eyre::Report::msg(message)).hint("evaluate its run directory: dss eval RUN")
+    })
+}
+
+/// The configuration in a model's description, the training's being the default; `None` if it has no task.
+pub fn meta_config(meta: &CheckpointMeta) -> Option<Config> {
+    let task = serde_json::from_value(meta.task.clone()).ok()?;
+    Some(Config { task, model: meta.model.clone(), train: TrainConfig::default() })
+}
+
+/// An error about data, with what to do if the folder that the run remembers is gone.
+fn moved(error: Failure, remembered: Option<&Path>) -> Failure {
+    match remembered.filter(|folder| !folder.exists()) {
+        Some(folder) => error.hint(format!(
+            "the run was trained with --data {}, which does not exist any more: name its new place with --data",
+            text::shell(folder)
+        )),
+        None => error,
+    }
 }
 
 /// The settings of a run, other ones of `[task]` laid over them: the model and its training are what they are.

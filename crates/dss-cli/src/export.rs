@@ -9,21 +9,26 @@ use dss_nn::checkpoint;
 
 use crate::args::{ExportArgs, ImportArgs};
 use crate::failure::Failure;
-use crate::{device, output, runs};
+use crate::{card, device, output, runs};
 
 pub fn export(args: ExportArgs) -> Result<ExitCode, Failure> {
     let from = runs::model_file(&args.model)?;
     let file = read(&from)?;
     let precision = if args.f16 { Precision::F16 } else { Precision::Full };
     let bytes = file.to_bytes(precision).map_err(|e| named(&from, e))?;
-    Model::from_bytes(&bytes).map_err(|e| named(&from, e))?;
+    let model = Model::from_bytes(&bytes).map_err(|e| named(&from, e))?;
     write(&from, &args.to, &bytes)?;
+    let run = args.model.is_dir().then_some(args.model.as_path());
+    let card = card::write(&args.to, &model, run)?;
     let mut line = format!("{}\t{}", args.to.display(), units::bytes(bytes.len() as u64));
     if args.f16 {
         let error = file.f16_error();
         line += &format!("\tweights changed by at most {error:.1e} of the largest in their tensor");
     }
     output::line(&line)?;
+    if let Some(card) = card {
+        output::line(&format!("{}\tmodel card", card.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -35,9 +35,11 @@ impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
-            Self::Keys(task) => {
-                let task = task.as_deref().unwrap_or("TASK");
+            Self::Keys(Some(task)) => {
                 write!(f, "`dss config show {task}` lists every key with its value and meaning")
+            }
+            Self::Keys(None) => {
+                f.write_str("`dss config list` shows all tasks, `dss config show` the keys of one")
             }
         }
     }
@@ -74,9 +76,9 @@ impl Failure {
 
     /// Says it on standard error.
     pub fn report(self) -> ExitCode {
-        // Nobody reads standard output any more: no reason to complain.
+        // `dss ... | head`: a reader that has seen enough is a normal end.
         if self.is_broken_pipe() {
-            return ExitCode::from(self.code);
+            return ExitCode::SUCCESS;
         }
         let mut err = io::stderr().lock();
         // The messages of our libraries name their cause themselves.
@@ -87,7 +89,8 @@ impl Failure {
         ExitCode::from(self.code)
     }
 
-    fn is_broken_pipe(&self) -> bool {
+    /// Whether nobody reads standard output any more.
+    pub fn is_broken_pipe(&self) -> bool {
         let io = self.report.downcast_ref::<io::Error>();
         io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -22,13 +22,7 @@ pub fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
 }
 
 fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
-    let is_run = !args.model.is_file();
-    let checkpoint = if is_run {
-        runs::existing(&args.model)?;
-        runs::best(&args.model)?
-    } else {
-        args.model.clone()
-    };
+    let (is_run, checkpoint) = (args.model.is_dir(), runs::model_file(&args.model)?);
     let out = args.out.clone().or_else(|| is_run.then(|| args.model.join("inspect")));
     let found = Inspection::load(&checkpoint, &Device::flex())?;
     let report = found.report()?;
@@ -40,7 +34,7 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let mut written: Vec<String> = Vec::new();
     if let Some(format) = args.export {
         let Some(dir) = &out else {
-            return Err(Failure::usage("--export of a checkpoint needs a place to write to")
+            return Err(Failure::usage("--export of a model file needs a place to write to")
                 .hint("name a folder with --out DIR"));
         };
         let format = match format {

@@ -25,10 +25,15 @@ pub fn loading(now: bool, stop: &AtomicBool) {
     }
 }
 
-/// What was begun (a cache, a run directory) is made anew by the next command.
+/// What was begun (a cache, a run directory) is started over by the next command.
 fn end() -> ! {
-    output::log_line("\nstopped while reading the data");
-    process::exit(i32::from(INTERRUPTED));
+    output::log_line("stopped while reading the data");
+    exit()
+}
+
+fn exit() -> ! {
+    output::clear_bar();
+    process::exit(i32::from(INTERRUPTED))
 }
 
 /// A flag that the first signal sets.
@@ -39,7 +44,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
     ctrlc::set_handler(move || {
         if let Some(first) = first {
             if first.elapsed() >= SAME {
-                process::exit(i32::from(INTERRUPTED));
+                exit();
             }
             return;
         }
@@ -49,7 +54,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
         first = Some(Instant::now());
         set.store(true, Ordering::SeqCst);
         output::log_line(
-            "\nstopping: finishing this step and saving; press Ctrl-C again to quit now",
+            "stopping: finishing this step and saving; press Ctrl-C again to quit now",
         );
     })
     .map_err(Failure::failed)?;

@@ -7,6 +7,7 @@ mod allocator;
 mod args;
 mod bench;
 mod bench_step;
+mod card;
 mod config;
 mod data;
 mod device;
@@ -16,6 +17,7 @@ mod failure;
 mod generate;
 mod inspect;
 mod interrupt;
+mod manual;
 mod output;
 mod predict;
 mod progress;
@@ -28,7 +30,7 @@ mod web;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use args::{Cli, Command, ConfigCommand};
 use failure::Failure;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Train(args) => train::run(args),
+        Command::Pretrain(args) => train::pretrain(args),
         Command::Eval(args) => eval::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Stream(args) => stream::run(args),
@@ -58,11 +61,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Web(args) => web::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
         Command::Bench(args::BenchCommand::Step(args)) => bench_step::run(args),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "dss", &mut script);
-            output::bytes(&script)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { out } => manual::pages(out.as_deref()),
     }
 }

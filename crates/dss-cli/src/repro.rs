@@ -47,7 +47,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
         output::line(&format!("{}\ntable  {files}, .md, .json, .csv", table.to_text()))?;
     }
     if ended.interrupted {
-        watch.note("interrupted; the same command goes on");
+        watch.note("interrupted; the same command continues");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     }
     let nothing = ended.skipped > 0 && grid.cells().iter().all(|c| grid.skipped(&c.task).is_some());
@@ -151,7 +151,7 @@ impl Watch for Lines {
     }
 
     fn observer(&mut self) -> Box<dyn Observer> {
-        progress::observer(false, self.quiet, &self.stop, &progress::Lost::default())
+        progress::observer(false, self.quiet, &self.stop, &progress::WriteError::default())
     }
 
     fn end(&mut self, cell: &Cell, status: &RunStatus) {

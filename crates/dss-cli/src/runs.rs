@@ -42,29 +42,28 @@ pub fn existing(dir: &Path) -> Result<Config, Failure> {
     Ok(Config::from_run(dir)?)
 }
 
-/// The best checkpoint of a run.
-pub fn best(dir: &Path) -> Result<PathBuf, Failure> {
-    let path = RunDir::new(dir).best();
-    if path.is_file() {
-        return Ok(path);
-    }
-    let message = format!("{} has no checkpoint yet: no evaluation was reached", dir.display());
-    let task = Config::from_run(dir).map_or("TASK", |run| run.task.name());
-    let hint = format!("continue training: dss train {task} --resume --out {}", text::shell(dir));
-    Err(Failure::failed(eyre::Report::msg(message)).hint(hint))
-}
-
 /// The model file that a run directory or a file name means.
 pub fn model_file(path: &Path) -> Result<PathBuf, Failure> {
     if path.is_dir() {
-        existing(path)?;
-        return best(path);
+        return best(path, &existing(path)?);
     }
     if path.is_file() {
         return Ok(path.to_owned());
     }
     let message = format!("{} is neither a run directory nor a file", path.display());
     Err(Failure::usage(message).hint("name a directory that `dss train` made, or an exported file"))
+}
+
+/// The best checkpoint of a run.
+fn best(dir: &Path, config: &Config) -> Result<PathBuf, Failure> {
+    let path = RunDir::new(dir).best();
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!("{} has no checkpoint yet: no evaluation was reached", dir.display());
+    let (task, dir) = (config.task.name(), text::shell(dir));
+    Err(Failure::failed(eyre::Report::msg(message))
+        .hint(format!("continue training: dss train {task} --resume --out {dir}")))
 }
 
 fn modified(path: &Path) -> SystemTime {

@@ -6,47 +6,71 @@ use std::path::Path;
 use dss_data::Baseline;
 use dss_train::Scores;
 
-/// The score that counts, with its unit: `61.30 %`, `1.5000 nats = 2.1640 bits per token` or `0.00123`.
+/// The score that counts, with what helps to judge it: `61.30 % (most frequent class 50.00 %, macro F1 0.6127)`,
+/// `1.5000 nats = 2.1640 bits per token` or `0.00123`.
 pub fn score(scores: &Scores) -> String {
-    match scores.in_words(number) {
-        (score, Some(other)) => format!("{score} = {other}"),
-        (score, None) => score,
+    let (score, other) = scores.in_words(number);
+    match (other, scores.majority().zip(scores.macro_f1())) {
+        (Some(other), _) => format!("{score} = {other}"),
+        (None, Some((majority, f1))) => {
+            format!("{score} (most frequent class {:.2} %, macro F1 {f1:.4})", 100.0 * majority)
+        }
+        (None, None) => score,
     }
 }
 
-/// The errors of a regression next to those of simple methods; nothing if none are known.
+/// The scores next to those of simple methods; nothing if none are known.
 pub fn baselines(scores: &Scores) -> Vec<String> {
     let all = scores.with_baselines();
-    let width = all.iter().map(|b| b.name.chars().count()).max().unwrap_or(0);
-    let head = (!all.is_empty()).then(|| format!("{:<width$}  {:>8}  {:>8}", "", "mse", "mae"));
-    let row =
-        |b: &Baseline| format!("{:<width$}  {:>8}  {:>8}", b.name, number(b.mse), number(b.mae));
-    head.into_iter().chain(all.iter().map(row)).collect()
+    let names: Vec<_> = all.iter().map(|b| printable(&b.name)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let cells = |b: &Baseline| match b.accuracy {
+        Some(accuracy) => vec![format!("{:.2} %", 100.0 * accuracy)],
+        None => [b.mse, b.mae].into_iter().flatten().map(number).collect(),
+    };
+    let line = |name: &str, cells: &[String]| {
+        let cells: String = cells.iter().map(|cell| format!("  {cell:>8}")).collect();
+        format!("{name:<width$}{cells}")
+    };
+    let head: &[&str] = if scores.accuracy.is_some() { &["accuracy"] } else { &["mse", "mae"] };
+    let head = line("", &head.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+    let head = (!all.is_empty()).then_some(head);
+    head.into_iter().chain(names.iter().zip(&all).map(|(name, b)| line(name, &cells(b)))).collect()
 }
 
-/// What was taken for what; nothing if that is not known, or more than a terminal shows.
-pub fn confusion(scores: &Scores, labels: &[String]) -> Vec<String> {
+/// What was taken for what; nothing if that is not known, or more than a terminal shows. Columns are numbered where
+/// their names do not fit into `columns` characters.
+pub fn confusion(scores: &Scores, labels: &[String], columns: usize) -> Vec<String> {
     const MOST: usize = 12;
-    const NAME: usize = 8;
     let Some(counts) = scores.confusion.as_ref().filter(|c| (2..=MOST).contains(&c.len())) else {
         return Vec::new();
     };
     let name = |class: usize| match labels.get(class) {
-        Some(label) => label.chars().filter(|c| !c.is_control()).take(NAME).collect(),
+        Some(label) => printable(label).replace(['\n', '\t'], " "),
         None => class.to_string(),
     };
-    let names: Vec<String> = (0..counts.len()).map(name).collect();
-    let row = |name: &str, cells: &mut dyn Iterator<Item = String>| {
-        let cells: String = cells.map(|cell| format!(" {cell:>NAME$}")).collect();
-        format!("{name:<NAME$}{cells}")
+    let mut names: Vec<String> = (0..counts.len()).map(name).collect();
+    let width =
+        |cells: &mut dyn Iterator<Item = &String>| cells.map(|cell| cell.chars().count()).max();
+    let cells: Vec<Vec<String>> =
+        counts.iter().map(|row| row.iter().map(u64::to_string).collect()).collect();
+    let number = width(&mut cells.iter().flatten()).unwrap_or(0);
+    let longest = width(&mut names.iter()).unwrap_or(0);
+    let numbered = longest + names.len() * (1 + number.max(longest)) > columns;
+    let mut heads = names.clone();
+    if numbered {
+        heads = (1..=names.len()).map(|i| format!("[{i}]")).collect();
+        names.iter_mut().zip(&heads).for_each(|(name, head)| *name = format!("{head} {name}"));
+    }
+    let first = width(&mut names.iter()).unwrap_or(0);
+    let other = number.max(width(&mut heads.iter()).unwrap_or(0));
+    let row = |name: &str, cells: &[String]| {
+        let cells: String = cells.iter().map(|cell| format!(" {cell:>other$}")).collect();
+        format!("{name:<first$}{cells}")
     };
-    let head = ["".to_owned(), "true class by row, predicted class by column".to_owned()];
-    let top = row("", &mut names.iter().cloned());
-    let rows = names
-        .iter()
-        .zip(counts)
-        .map(|(name, counts)| row(name, &mut counts.iter().map(u64::to_string)));
-    head.into_iter().chain([top]).chain(rows).collect()
+    let title = ["".to_owned(), "true class by row, predicted class by column".to_owned()];
+    let rows = names.iter().zip(&cells).map(|(name, cells)| row(name, cells));
+    title.into_iter().chain([row("", &heads)]).chain(rows).collect()
 }
 
 /// Text in which control characters other than line ends and tabs are written as in JSON, `\\u001b`: a label or the name
@@ -80,15 +104,42 @@ mod tests {
     fn few_classes_have_a_table() {
         let scores = |confusion| Scores { confusion, ..Scores::default() };
         let labels = ["no".to_owned()];
-        let table = confusion(&scores(Some(vec![vec![7, 1], vec![2, 30]])), &labels);
-        let expected = [
-            "               no        1",
-            "no              7        1",
-            "1               2       30",
-        ];
-        assert_eq!(table[2..], expected);
-        assert!(confusion(&scores(None), &labels).is_empty());
-        assert!(confusion(&scores(Some(vec![vec![0; 13]; 13])), &labels).is_empty());
+        let counts = Some(vec![vec![7, 1], vec![2, 30]]);
+        let table = confusion(&scores(counts.clone()), &labels, 80);
+        assert_eq!(table[2..], ["   no  1", "no  7  1", "1   2 30"]);
+        assert!(confusion(&scores(None), &labels, 80).is_empty());
+        assert!(confusion(&scores(Some(vec![vec![0; 13]; 13])), &labels, 80).is_empty());
+
+        // Long names are whole, and columns numbered where they would not fit.
+        let labels = ["x".repeat(30), "y".repeat(40)];
+        let wide = confusion(&scores(counts.clone()), &labels, 200);
+        assert!(wide[2].contains(&labels[0]) && wide[2].ends_with(&labels[1]), "{wide:?}");
+        let narrow = confusion(&scores(counts), &labels, 80);
+        assert!(narrow[2].trim_start().starts_with("[1] [2]"), "{narrow:?}");
+        assert!(narrow[4].starts_with(&format!("[2] {}   2  30", labels[1])), "{narrow:?}");
+    }
+
+    #[test]
+    fn accuracies_have_something_to_compare_with() {
+        let confusion = Some(vec![vec![3, 1], vec![0, 4]]);
+        let scores = Scores { accuracy: Some(0.875), confusion, ..Scores::default() };
+        assert_eq!(score(&scores), "87.50 % (most frequent class 50.00 %, macro F1 0.8730)");
+        let unknown = Scores { confusion: None, ..scores };
+        assert_eq!(score(&unknown), "87.50 %");
+    }
+
+    #[test]
+    fn scores_are_next_to_those_of_simple_methods() {
+        let always =
+            Baseline { name: "always up".into(), accuracy: Some(0.5), ..Default::default() };
+        let classes = Scores { accuracy: Some(0.9), baselines: vec![always], ..Scores::default() };
+        let expected = ["            accuracy", "this model   90.00 %", "always up    50.00 %"];
+        assert_eq!(baselines(&classes), expected);
+        let last = Baseline::errors("last value", 0.5, 0.25);
+        let (mse, mae) = (Some(0.125), Some(1.0));
+        let values = Scores { mse, mae, baselines: vec![last], ..Scores::default() };
+        assert_eq!(baselines(&values)[2], "last value    0.5000    0.2500");
+        assert!(baselines(&Scores::default()).is_empty());
     }
 
     #[test]

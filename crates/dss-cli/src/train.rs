@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dss_report::report::write_report;
-use dss_train::config::DEFAULT_PRESET;
+use dss_train::config::{DEFAULT_PRESET, Objective, Setting};
 use dss_train::text::{duration, plural};
-use dss_train::{Config, Error, Stopped, Summary, TrainOptions, train};
+use dss_train::{Config, Error, Stopped, Summary, TrainConfig, TrainOptions, train};
 
 use crate::args::TrainArgs;
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         device: device::named(&args.device)?.autodiff(),
     };
     let stop = interrupt::flag()?;
-    let lost = progress::Lost::default();
+    let lost = progress::WriteError::default();
     let mut observer = progress::observer(args.json, args.quiet, &stop, &lost);
     let named = args.resume || args.out.is_some();
     let (out, result) = loop {
@@ -54,11 +54,11 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         output::line(&describe(&summary, &config, &out, report.as_deref().ok()))?;
     }
     report?;
-    // A reader that has gone away is no failure.
+    // A reader that has gone away is not a failure.
     if let Some(error) = lost.get().filter(|e| e.kind() != io::ErrorKind::BrokenPipe) {
         let (task, dir) = (config.task.name(), text::shell(&out));
         return Err(Failure::failed(eyre::Report::msg(format!("{error}; the state is saved")))
-            .hint(format!("make room, then go on: dss train {task} --resume --out {dir}")));
+            .hint(format!("make room, then continue: dss train {task} --resume --out {dir}")));
     }
     match summary.stopped {
         Stopped::Interrupted => Ok(ExitCode::from(interrupt::INTERRUPTED)),
@@ -66,18 +66,27 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     }
 }
 
+/// `dss pretrain`
+pub fn pretrain(mut args: TrainArgs) -> Result<ExitCode, Failure> {
+    args.settings.sets.insert(0, Setting::new("train.objective", "pretrain"));
+    run(args)
+}
+
 /// Directories to try in turn.
 type Places = Box<dyn Iterator<Item = PathBuf>>;
 
 /// A new run.
 fn fresh(args: &TrainArgs) -> Result<(Config, Places), Failure> {
-    let s = &args.settings;
+    let s = &args.request()?;
+    s.from.as_deref().map(runs::model_file).transpose()?;
     let (config, _) = s.resolve().map_err(Failure::for_task(&s.task))?;
     let out = args.out.clone();
     let seed = config.train.seed.to_string();
     let parts = [s.task.as_str(), s.preset.as_deref().unwrap_or(DEFAULT_PRESET)].into_iter();
     let chosen = s.model.iter().chain(&s.ablations).map(String::as_str);
-    let name = parts.chain(chosen).chain([seed.as_str()]).collect::<Vec<_>>().join("-");
+    let pretrain = (config.train.objective == Objective::Pretrain).then_some("pretrain");
+    let chosen = chosen.chain(pretrain).chain([seed.as_str()]);
+    let name = parts.chain(chosen).collect::<Vec<_>>().join("-");
     Ok((config, out.map_or_else(|| Box::new(runs::fresh(&name)) as Places, only)))
 }
 
@@ -85,9 +94,9 @@ fn only(place: PathBuf) -> Places {
     Box::new(std::iter::once(place))
 }
 
-/// A run to go on with: its own settings, or those of the preset, model or ablation that is named, and changes to them.
+/// A run to resume: its own settings, or those of the preset, model or ablation that is named, and changes to them.
 fn resumed(args: &TrainArgs) -> Result<(Config, Places), Failure> {
-    let s = &args.settings;
+    let s = &args.request()?;
     let out = match &args.out {
         Some(out) => out.clone(),
         None => runs::newest(&s.task)?,
@@ -111,9 +120,12 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     let measure = summary.test.as_ref().map_or("", |test| test.measure().short_name());
     let test_name = format!("test {measure}");
     let (dir, task) = (text::shell(out), config.task.name());
+    if summary.was_complete {
+        rows.push(("complete", "this run was complete already; its stored result:".to_owned()));
+    }
     if let Some(test) = &summary.test {
         let (examples, step) = (plural(test.examples as u64, "example"), summary.best_step);
-        let what = format!("{} ({examples}, checkpoint of step {step})", text::score(test));
+        let what = format!("{}, {examples}, checkpoint of step {step}", text::score(test));
         rows.push((&test_name, what));
     } else {
         rows.push(("interrupted", format!("after step {}; the state is saved", summary.steps)));
@@ -126,7 +138,9 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     let (steps, epochs) = (plural(summary.steps, "step"), plural(summary.epochs, "epoch"));
     rows.push(("time", format!("{}, {steps}, {epochs}", duration(summary.seconds))));
     if summary.stopped == Stopped::Early {
-        let epochs = plural(config.train.early_stop as u64, "epoch");
+        // With a minimum of steps, an epoch may be several passes: as many as there are between two evaluations.
+        let unit = if config.train.min_steps > 0 { "evaluation" } else { "epoch" };
+        let epochs = plural(config.train.early_stop as u64, unit);
         let what = format!("no better validation score for {epochs} (train.early_stop)");
         rows.push(("stopped early", what));
     }
@@ -140,15 +154,29 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
         rows.push(("resume", format!("dss train {task} --resume --out {dir}")));
     } else {
         rows.push(("evaluate", format!("dss eval {dir}")));
-        rows.push(("predict", format!("dss predict {dir} FILE...")));
+        rows.push(match config.train.objective {
+            Objective::Task => ("predict", format!("dss predict {dir} FILE...")),
+            Objective::Pretrain => ("start from it", format!("dss train {task} --from {dir}")),
+        });
     }
     if summary.stopped == Stopped::Finished {
-        let key = if config.train.max_steps > 0 { "max_steps" } else { "epochs" };
-        rows.push(("train longer", format!("dss train {task} --resume --out {dir} --set {key}=N")));
+        let sets = longer(&config.train);
+        rows.push(("train longer", format!("dss train {task} --resume --out {dir}{sets}")));
     }
     let rows = rows.iter().map(|(name, value)| format!("{name:<16}{value}"));
     let baselines = summary.test.as_ref().map(text::baselines).unwrap_or_default();
     baselines.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+/// The settings that make a run twice as long: all of its limits grow.
+fn longer(train: &TrainConfig) -> String {
+    let mut sets = format!(" --set epochs={}", train.epochs.saturating_mul(2));
+    for (key, steps) in [("max_steps", train.max_steps), ("min_steps", train.min_steps)] {
+        if steps > 0 {
+            sets += &format!(" --set {key}={}", steps.saturating_mul(2));
+        }
+    }
+    sets
 }
 
 #[cfg(test)]
@@ -169,6 +197,7 @@ mod tests {
             peak_mb: None,
             parameters: 100,
             bounded_steps: 0,
+            was_complete: false,
             stopped: Stopped::Early,
         };
         let text = describe(&summary, &config, Path::new("run"), None);

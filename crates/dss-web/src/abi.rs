@@ -1,7 +1,7 @@
 //! The functions of the WebAssembly module.
 //!
 //! One buffer takes what comes in, another what goes out; both belong to this module. A call that can fail returns
-//! [`OK`] or [`FAILED`], and then its error stands in the output as UTF-8 text. A panic leaves its message there before
+//! [`OK`] or [`FAILED`], and then its error is in the output as UTF-8 text. A panic leaves its message there before
 //! the module stops. Numbers in the buffers are f32 in little-endian order.
 
 use std::cell::RefCell;

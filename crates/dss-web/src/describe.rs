@@ -20,7 +20,7 @@ pub(crate) struct Description {
     kernels: usize,
     /// The training length, at the rate asked for.
     len: usize,
-    /// The most positions of a stream; null if it may go on for ever.
+    /// The most positions of a stream; null if there is no limit.
     max_len: Option<usize>,
     labels: Vec<String>,
     task: String,
@@ -57,7 +57,7 @@ pub(crate) enum Use {
 }
 
 impl Description {
-    pub(crate) fn of(model: &Model, ratio: f64) -> Result<Self> {
+    pub(crate) fn new(model: &Model, ratio: f64) -> Result<Self> {
         let meta = model.meta();
         let config = &meta.model;
         Ok(Self {

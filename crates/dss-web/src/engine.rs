@@ -30,7 +30,7 @@ impl Engine {
         if ratio != 1.0 {
             model = model.at_rate(ratio).map_err(text)?;
         }
-        let description = Description::of(&model, ratio)?;
+        let description = Description::new(&model, ratio)?;
         Ok(Self { model, description, listener: None, writer: None })
     }
 

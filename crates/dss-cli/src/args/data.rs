@@ -25,7 +25,7 @@ Examples:
   dss data get speech --data ~/data --url http://mirror.example/speech_commands_v0.01.tar.gz
 
 The archive is put into the folder when it is complete and its SHA-256 is right; it need not be unpacked. Until then it
-is called NAME.part. After Ctrl-C, or when the connection is lost, the same command goes on where it stopped. A file
+is called NAME.part. After Ctrl-C, or when the connection is lost, the same command continues. A file
 with the wrong SHA-256 is kept as NAME.bad. Exit code 130: interrupted.")]
     Get(DataGetArgs),
     /// Write generated data to files, in the form of the published ones

@@ -22,7 +22,7 @@ Examples:
 
 The budget is for each run, and is made a number of optimiser steps: the same for all models of a task, as many as
 DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the paper's own
-settings. The same command goes on where it was stopped (Ctrl-C, a crash): runs that are complete are not run again,
+settings. The same command continues a grid that was stopped (Ctrl-C, a crash): runs that are complete are not run again,
 others continue to the same bits, those that failed are tried again. More seeds, tasks and models may be asked for later.
 Exit codes: 1 if a run failed, 130 if interrupted; the tables of what is there are written in any case.")]
 pub struct ReproArgs {

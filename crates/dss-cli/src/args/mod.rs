@@ -40,6 +40,8 @@ pub struct Cli {
 pub enum Command {
     /// Train a model and leave it, its curves and a report in a run directory
     Train(TrainArgs),
+    /// Train a model on the inputs of a task alone; `dss train TASK --from RUN` then starts from it
+    Pretrain(TrainArgs),
     /// Score the best checkpoint of a run
     Eval(EvalArgs),
     /// Apply the best checkpoint of a run to new sequences
@@ -76,6 +78,16 @@ Examples:
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write those of all commands to a folder
+    #[command(after_help = "\
+Examples:
+  dss man | man -l -
+  dss man --out ~/.local/share/man/man1")]
+    Man {
+        /// Write one page per command to this folder
+        #[arg(long, value_name = "DIR")]
+        out: Option<std::path::PathBuf>,
     },
 }
 

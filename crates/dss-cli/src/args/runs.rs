@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use dss_data::TaskConfig;
 use dss_train::config::{Request, Setting};
 
 use super::values::{positive, threads};
+use crate::failure::Failure;
 
 /// `dss train`
 #[derive(Debug, Args)]
@@ -16,28 +18,33 @@ Examples:
   dss train listops --model s4
   dss train listops --ablation random-init
   dss train smnist --data ~/data --set variant=exp --set train.epochs=20
-  dss train files --set path=mine.csv --set label=kind
+  dss train files mine.csv --set label=kind
   dss train lm --data book.txt
   dss train forecast --data table.csv --set column=price
+  dss pretrain text --data ~/data && dss train text --data ~/data --from runs/text-laptop-pretrain-0
+  dss train files --set path=mine.csv --from RUN --set freeze=2 --set depth_factor=0.7
   dss train listops --resume                       resume the newest run of the task
   dss train listops --resume --out runs/big --set epochs=80
   dss train files --resume --set path=moved/mine.csv
   dss train delay --json | jq -c 'select(.event == \"eval\")'
 
 Ctrl-C or SIGTERM finishes the current step, saves the state and exits with code 130; a second one quits at once.
-A run that was killed in any other way goes on with --resume too, to the same bits.
+--resume also continues a run that was killed in any other way, to the same bits.
 With --json every line of standard output is one object: event is loading, start, step, eval,
 checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
     pub settings: Request,
-    /// Directory with downloaded data sets; for lm and forecast also a file to train on
+    /// The data, for tasks with the setting path (files, lm, forecast): short for --set task.path=PATH
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
+    /// Directory with downloaded data sets; for files, lm and forecast also a file to train on
     #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// The run directory [default: runs/TASK-PRESET[-MODEL][-ABLATION]-SEED, with a number if that exists]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on with the run in --out, or with the newest run of the task
+    /// Continue the run in --out, or the newest run of the task
     #[arg(long)]
     pub resume: bool,
     /// Where to compute
@@ -52,6 +59,23 @@ pub struct TrainArgs {
     /// No progress, only the result
     #[arg(long)]
     pub quiet: bool,
+}
+
+impl TrainArgs {
+    /// What is asked for, the data of the second argument included.
+    pub fn request(&self) -> Result<Request, Failure> {
+        let mut request = self.settings.clone();
+        let Some(path) = &self.path else { return Ok(request) };
+        let keys = TaskConfig::key_docs(&request.task).unwrap_or_default();
+        if !keys.iter().any(|(key, _)| *key == "path") {
+            let (task, path) = (&request.task, path.display());
+            return Err(Failure::usage(format!("{task} takes no file, but found {path}"))
+                .hint("name the folder of its data with --data DIR"));
+        }
+        let path = path.to_string_lossy().into_owned();
+        request.sets.insert(0, Setting::new("task.path", path));
+        Ok(request)
+    }
 }
 
 /// A part of the data.
@@ -70,17 +94,18 @@ pub enum Split {
 #[command(after_help = "\
 Examples:
   dss eval runs/listops-laptop-0
-  dss eval runs/smnist-laptop-0 --split val --data ~/data
+  dss eval runs/smnist-laptop-0 --split val
+  dss eval speech.safetensors --data ~/data
   dss eval runs/files-laptop-0 --set path=moved/mine.csv
   dss eval runs/listops-laptop-0 --json | jq .accuracy")]
 pub struct EvalArgs {
-    /// The run directory
-    #[arg(value_name = "RUN")]
-    pub run: PathBuf,
+    /// The run directory, or a model file
+    #[arg(value_name = "RUN|FILE")]
+    pub model: PathBuf,
     /// Which part of the data
     #[arg(long, value_enum, default_value = "test")]
     pub split: Split,
-    /// Directory with downloaded data sets
+    /// Directory with downloaded data sets [default: where the run found them]
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
     /// A setting of [task] over the run's own, such as path=FILE for data that was moved; may be given several times
@@ -106,17 +131,20 @@ pub struct EvalArgs {
 Examples:
   dss predict runs/listops-laptop-0 expressions.txt
   dss predict runs/files-laptop-0 new.csv --csv > answers.csv
-  dss predict runs/files-laptop-0 a.txt b.txt --json
+  dss predict runs/files-laptop-0 texts/ --json
+  dss predict runs/speech-laptop-0 - < word.wav
+  dss predict speech.safetensors clips/*.wav
   dss predict runs/lm-laptop-0 a.txt             nats and bits per token of a text
   dss predict runs/forecast-laptop-0 a.csv       the values after the end of a table, as CSV
 
 Each sequence gets one line: its place (such as new.csv:3), the answer and, for classes, its probability; a task that
-asks at every position gets one line per position. The files have the layout of the task's own data, without answers.")]
+asks at every position gets one line per position. The files have the layout of the task's own data, without answers;
+pictures may also be PNG. How a table was read is said on standard error.")]
 pub struct PredictArgs {
-    /// The run directory
-    #[arg(value_name = "RUN")]
-    pub run: PathBuf,
-    /// Files with sequences
+    /// The run directory, or a model file
+    #[arg(value_name = "RUN|FILE")]
+    pub model: PathBuf,
+    /// Files with sequences, or folders of them; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Sequences per batch
@@ -131,7 +159,7 @@ pub struct PredictArgs {
     /// One JSON object per sequence, with all probabilities
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
-    /// A CSV table with a head line
+    /// A CSV table with a header, with all probabilities
     #[arg(long)]
     pub csv: bool,
 }
@@ -145,11 +173,11 @@ Examples:
   dss inspect runs/listops-laptop-0 --export npy --out arrays
   dss inspect runs/listops-laptop-0 --json | jq .peaks.argmax_95
 
-The pictures (SVG and PNG) of a run go to RUN/inspect and into its report.html; those of a single checkpoint need --out.
+The pictures (SVG and PNG) of a run go to RUN/inspect and into its report.html; those of a file need --out.
 docs/inspect.md says how to read tables and pictures.")]
 pub struct InspectArgs {
-    /// A run directory, or a checkpoint
-    #[arg(value_name = "RUN|CHECKPOINT")]
+    /// The run directory, or a model file
+    #[arg(value_name = "RUN|FILE")]
     pub model: PathBuf,
     /// Where pictures and exported files go [default: RUN/inspect]
     #[arg(long, value_name = "DIR")]

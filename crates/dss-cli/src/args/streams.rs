@@ -30,16 +30,15 @@ pub struct WebArgs {
 #[command(after_help = "\
 Examples:
   dss stream runs/speech-laptop-0 word.wav
-  arecord -q -t raw -f S16_LE -r 16000 | dss stream runs/speech-laptop-0 - --every 250ms
+  arecord -q -t raw -f S16_LE -r 16000 | dss stream runs/speech-laptop-0 - --window 1s --hop 250ms
   dss stream speech.safetensors phone.wav --rate 8000 --json
   tail -f sensor.csv | dss stream runs/files-laptop-0 - --every 1 --state sensor.state
   dss stream runs/text-laptop-0 review.txt --every 100
 
 Reads WAV, FLAC, rows of numbers (CSV, TSV), .npy arrays or text, as the model was trained on; raw samples from a pipe
-or with --raw. Every line is the prediction for all
-input so far: its time (or place), the answer and, for classes, the probability; the last line is that for the whole.
-Sound at another rate than the model's is read with a longer or shorter step. With --state the stream goes on where it
-stopped, also after Ctrl-C (exit code 130).")]
+or with --raw. Every line is the prediction for all input so far, or with --window for the last window of it: its time
+(or place), the answer and, for classes, the probability. Sound at another rate than the model's is read with a longer
+or shorter step. With --state the stream continues where it stopped, also after Ctrl-C (exit code 130).")]
 pub struct StreamArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
@@ -47,9 +46,17 @@ pub struct StreamArgs {
     /// The input; - for standard input
     #[arg(default_value = "-", value_name = "INPUT")]
     pub input: PathBuf,
-    /// How often to print a prediction: 100ms, 2s, or a number of positions [default: 100ms of sound, else every position]
-    #[arg(long, value_name = "TIME|N", value_parser = every)]
-    pub every: Option<Every>,
+    /// How often to print a prediction: 100ms, 2s, or a number of positions [default: every hop with --window, 100ms of
+    /// sound, else every position]
+    #[arg(long, value_name = "TIME|N", value_parser = span)]
+    pub every: Option<Span>,
+    /// Predict from the last 1s, 500ms, or number of positions only, with a new stream at every hop [default: the whole
+    /// input; the training length for models that cannot run past it]
+    #[arg(long, value_name = "TIME|N", value_parser = span)]
+    pub window: Option<Span>,
+    /// How often a new stream begins [default: a quarter of the window]
+    #[arg(long, value_name = "TIME|N", value_parser = span)]
+    pub hop: Option<Span>,
     /// Positions per second of the input [default: what a sound file says, else the model's own]
     #[arg(long, value_name = "HZ", value_parser = hertz)]
     pub rate: Option<f64>,
@@ -67,13 +74,21 @@ pub struct StreamArgs {
     pub json: bool,
 }
 
-/// How often `dss stream` speaks.
+/// A length of input.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Every {
-    /// Seconds of input.
+pub enum Span {
     Seconds(f64),
-    /// Positions of input.
     Positions(u64),
+}
+
+impl Span {
+    /// In positions, perhaps with a fraction; `None` if it is a time and the input has no rate.
+    pub fn positions(self, rate: Option<f64>) -> Option<f64> {
+        match self {
+            Self::Seconds(seconds) => rate.map(|rate| seconds * rate),
+            Self::Positions(count) => Some(count as f64),
+        }
+    }
 }
 
 /// What the bytes of a stream are.
@@ -151,7 +166,7 @@ Examples:
   dss export runs/lm-laptop-0 --to lm.safetensors --f16
 
 With --f16 the weights have 11 bits and the file half the size; what a long memory multiplies (the eigenvalues and the
-step) keeps all its digits.")]
+step) keeps all its digits. A model card, a page of Markdown, is written beside the file, with the ending .md.")]
 pub struct ExportArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
@@ -180,22 +195,20 @@ pub struct ImportArgs {
     pub to: PathBuf,
 }
 
-fn every(text: &str) -> Result<Every, String> {
+fn span(text: &str) -> Result<Span, String> {
     let text = text.trim();
-    let (number, factor) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), _) => (number, 1e-3),
-        (_, Some(number)) => (number, 1.0),
-        _ => {
-            let positions = text.parse().ok().filter(|&n| n >= 1).map(Every::Positions);
-            return positions.ok_or_else(|| {
-                "expected a time such as 100ms or 2s, or a number of positions".into()
-            });
-        }
+    let seconds = |number: &str| number.trim().parse::<f64>().ok();
+    let span = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => seconds(number).map(|x| Span::Seconds(x / 1e3)),
+        (_, Some(number)) => seconds(number).map(Span::Seconds),
+        _ => text.parse().ok().map(Span::Positions),
     };
-    match number.trim().parse::<f64>() {
-        Ok(x) if x > 0.0 && x.is_finite() => Ok(Every::Seconds(x * factor)),
-        _ => Err("expected a time such as 100ms or 2s, or a number of positions".into()),
-    }
+    let valid = |span: &Span| match span {
+        Span::Seconds(x) => *x > 0.0 && x.is_finite(),
+        Span::Positions(n) => *n > 0,
+    };
+    let expected = "expected a time such as 100ms or 2s, or a number of positions";
+    span.filter(valid).ok_or_else(|| expected.to_owned())
 }
 
 fn hertz(text: &str) -> Result<f64, String> {

@@ -30,7 +30,7 @@ pub fn run(args: DataCheckArgs) -> Result<ExitCode, Failure> {
     if args.json {
         output::json(&serde_json::to_value(&report).map_err(Failure::failed)?)?;
     } else {
-        output::bytes(report.to_string().as_bytes())?;
+        output::line(report.to_string().trim_end())?;
     }
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

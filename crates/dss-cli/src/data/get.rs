@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dss_data::catalogue::entry;
-use dss_data::fetch::{Download, Event, FetchError, Fetched, Patience, fetch, plan};
+use dss_data::fetch::{Download, Event, FetchError, FetchedFile, Patience, fetch, plan};
 use dss_data::units::bytes;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Log;
 use crate::args::DataGetArgs;
 use crate::failure::Failure;
 use crate::interrupt::INTERRUPTED;
+use crate::progress::{loading, style};
 use crate::{output, text};
 
 pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
@@ -46,9 +46,9 @@ pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(download: &Download, stop: &AtomicBool) -> Result<Fetched, FetchError> {
+fn one(download: &Download, stop: &AtomicBool) -> Result<FetchedFile, FetchError> {
     let name = download.to.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}"));
+    let bar = loading();
     bar.set_message(format!("{name}: asking {}", download.url));
     bar.tick();
     let mut log = Log::new();
@@ -72,8 +72,8 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<Fetched, FetchError> {
             bar.set_position(done);
             log.say(|| format!("{name}: {}{of}", bytes(done)));
         }
-        Event::Anew(why) => say(&bar, &format!("{name}: from the beginning: {why}")),
-        Event::Again(why) => say(&bar, &format!("{why}; trying again")),
+        Event::Restart(why) => output::log_line(format_args!("{name}: from the beginning: {why}")),
+        Event::Retry(why) => output::log_line(format_args!("{why}; trying again")),
         Event::Checking(done) => {
             bar.set_message(format!("{name}: checking"));
             bar.set_position(done);
@@ -84,20 +84,7 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<Fetched, FetchError> {
     fetched
 }
 
-/// A line above the bar, or on standard error where there is none.
-fn say(bar: &ProgressBar, line: &str) {
-    if bar.is_hidden() {
-        output::log_line(line);
-    } else {
-        bar.println(line);
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-fn describe(download: &Download, fetched: &Fetched) -> String {
+fn describe(download: &Download, fetched: &FetchedFile) -> String {
     let (path, size) = (download.to.display(), bytes(fetched.bytes));
     let already = if fetched.already { "is there already, " } else { "" };
     let sum = match (&fetched.sha256, &download.sha256) {
@@ -108,7 +95,7 @@ fn describe(download: &Download, fetched: &Fetched) -> String {
     format!("{path}: {already}{size}, {sum}")
 }
 
-/// The command to go on with.
+/// The command that continues.
 fn again(args: &DataGetArgs, to: &Path) -> String {
     let mut command = format!("dss data get {} --to {}", args.task, text::shell(to));
     if let Some(url) = &args.url {

@@ -34,7 +34,7 @@ fn list(args: DataListArgs) -> Result<ExitCode, Failure> {
         if args.json {
             output::json(&serde_json::to_value(&status).map_err(Failure::failed)?)?;
         } else {
-            output::bytes(status.to_string().as_bytes())?;
+            output::line(status.to_string().trim_end())?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,14 +1,13 @@
 //! The values after the end of a table.
 
-use std::path::PathBuf;
-
 use dss_data::forecast::{ForecastEncoder, window};
 use dss_nn::Model;
 use dss_nn::checkpoint::CheckpointMeta;
 use dss_train::predict::{Query, predict};
 use serde_json::json;
 
-use super::{Form, join};
+use super::inputs::InputFile;
+use super::{Form, join, single};
 use crate::failure::Failure;
 
 /// A CSV table with a row per step after the end, or one JSON object per file.
@@ -16,16 +15,17 @@ pub(super) fn lines(
     model: &Model,
     meta: &CheckpointMeta,
     encoder: &ForecastEncoder,
-    files: &[PathBuf],
+    files: &[InputFile],
     batch: usize,
     form: Form,
 ) -> Result<Vec<String>, Failure> {
-    let windows = files.iter().map(|file| window(encoder, file)).collect::<Result<Vec<_>, _>>()?;
+    let windows =
+        files.iter().map(|file| window(encoder, &file.path)).collect::<Result<Vec<_>, _>>()?;
     let queries: Vec<Query> =
         windows.iter().map(|w| Query { input: w.input.clone(), second: None }).collect();
     let predictions = predict(model, meta, &queries, batch)?;
     let column = encoder.column.name.clone().unwrap_or_else(|| "value".into());
-    let names = files.iter().map(|file| file.display().to_string());
+    let names = files.iter().map(|file| file.name.clone());
     let forecasts: Vec<(String, Vec<f64>)> = names
         .zip(windows.iter().zip(&predictions))
         .map(|(file, (window, prediction))| {
@@ -54,7 +54,7 @@ fn table(column: &str, forecasts: &[(String, Vec<f64>)]) -> Vec<String> {
     let head = row("file", "step".into(), column.to_owned());
     let rows = forecasts.iter().flat_map(|(file, values)| {
         let numbered = values.iter().enumerate();
-        numbered.map(move |(i, x)| row(file, (i + 1).to_string(), x.to_string()))
+        numbered.map(move |(i, x)| row(file, (i + 1).to_string(), single(*x)))
     });
     std::iter::once(head).chain(rows).collect()
 }

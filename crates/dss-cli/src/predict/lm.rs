@@ -1,13 +1,12 @@
 //! How well a language model foresees a text.
 
-use std::path::PathBuf;
-
 use dss_data::lm::{LmEncoder, score};
 use dss_nn::Model;
 use dss_train::Scores;
 use dss_train::evaluate::evaluate;
 use serde_json::json;
 
+use super::inputs::InputFile;
 use super::{Form, join};
 use crate::failure::Failure;
 use crate::text;
@@ -16,16 +15,16 @@ use crate::text;
 pub(super) fn lines(
     model: &Model,
     encoder: &LmEncoder,
-    files: &[PathBuf],
+    files: &[InputFile],
     batch: usize,
     form: Form,
 ) -> Result<Vec<String>, Failure> {
     let head = ["file", "tokens", "nats_per_token", "bits_per_token"].map(str::to_owned);
     let mut lines = if form == Form::Csv { vec![join(&head, true)] } else { Vec::new() };
     for file in files {
-        let text = score(encoder, file)?;
+        let text = score(encoder, &file.path)?;
         let scores = evaluate(model, &text.windows, &text.spec, batch)?;
-        lines.push(line(&file.display().to_string(), text.tokens, &scores, form));
+        lines.push(line(&file.name, text.tokens, &scores, form));
     }
     Ok(lines)
 }
@@ -39,7 +38,7 @@ fn line(file: &str, tokens: usize, scores: &Scores, form: Form) -> String {
             "file": file, "tokens": tokens, "nats_per_token": nats, "bits_per_token": bits,
         })
         .to_string(),
-        Form::Csv => join(&numbers(|x| x.to_string()), true),
+        Form::Csv => join(&numbers(|x| format!("{x:.6}")), true),
         Form::Plain => {
             let [file, tokens, nats, bits] = [0, 1, 2, 3].map(|i| numbers(text::number)[i].clone());
             format!("{file}\t{tokens} tokens\t{nats} nats/token\t{bits} bits/token")
@@ -56,7 +55,7 @@ mod tests {
         let scores = Scores { loss: 1.5, bits: Some(2.164), ..Scores::default() };
         let show = |form| line("a,b.txt", 99, &scores, form);
         assert_eq!(show(Form::Plain), "a,b.txt\t99 tokens\t1.5000 nats/token\t2.1640 bits/token");
-        assert_eq!(show(Form::Csv), "\"a,b.txt\",99,1.5,2.164");
+        assert_eq!(show(Form::Csv), "\"a,b.txt\",99,1.500000,2.164000");
         let object: serde_json::Value = serde_json::from_str(&show(Form::Json)).unwrap();
         assert_eq!((&object["tokens"], &object["nats_per_token"]), (&json!(99), &json!(1.5)));
     }

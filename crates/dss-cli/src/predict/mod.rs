@@ -1,11 +1,13 @@
 //! `dss predict`
 
 mod forecast;
+mod inputs;
 mod lm;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
+use dss_data::speech::{SpeechEncoder, read_sound};
 use dss_data::{Encoder, ReadFile};
 use dss_nn::Model;
 use dss_nn::checkpoint::CheckpointMeta;
@@ -17,7 +19,9 @@ use serde_json::{Value, json};
 
 use crate::args::PredictArgs;
 use crate::failure::Failure;
+use crate::stream::other_rate;
 use crate::{device, output, runs, text};
+use inputs::{InputFile, Inputs};
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,61 +50,103 @@ impl Answer {
 }
 
 pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
-    runs::existing(&args.run)?;
-    let checkpoint = runs::best(&args.run)?;
+    let checkpoint = runs::model_file(&args.model)?;
     let device = device::named(&args.device)?;
     let form = match (args.json, args.csv) {
         (true, _) => Form::Json,
         (_, true) => Form::Csv,
         _ => Form::Plain,
     };
-    let (files, batch) = (&args.files, args.batch);
+    let batch = args.batch;
     let lines = threads::with(args.threads, || -> Result<_, Failure> {
         let (model, meta) = dss_nn::load(&checkpoint, &device)?;
-        match encoder(&meta)? {
+        let encoder = encoder(&meta)?;
+        let inputs = Inputs::new(&args.files, &encoder)?;
+        let files = &inputs.files;
+        match encoder {
             Encoder::Lm(encoder) => lm::lines(&model, &encoder, files, batch, form),
             Encoder::Forecast(encoder) => {
                 forecast::lines(&model, &meta, &encoder, files, batch, form)
             }
-            encoder => answers(&model, &meta, &encoder, files, batch, form),
+            encoder => {
+                let answers = answers(&model, &meta, &encoder, files, batch)?;
+                Ok(match form {
+                    Form::Json => {
+                        answers.iter().map(|a| object(a, &meta.labels).to_string()).collect()
+                    }
+                    Form::Csv | Form::Plain => table(&answers, &meta.labels, form == Form::Csv),
+                })
+            }
         }
     })??;
     output::line(&lines.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line, or one per position, for every sequence of the files.
+/// What the model says about every sequence of the files.
 fn answers(
     model: &Model,
     meta: &CheckpointMeta,
     encoder: &Encoder,
-    files: &[PathBuf],
+    files: &[InputFile],
     batch: usize,
-    form: Form,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<Answer>, Failure> {
+    if let Encoder::Speech(encoder) = encoder
+        && let Some(trained) = encoder.sample_rate()
+    {
+        return sound(model, meta, encoder, trained, files, batch);
+    }
     let (names, queries) = read(files, encoder, &meta.io.output)?;
     let predictions = predict(model, meta, &queries, batch)?;
     let answers = names.into_iter().zip(predictions);
-    let answers: Vec<Answer> =
-        answers.map(|((file, name), prediction)| Answer { file, name, prediction }).collect();
-    Ok(match form {
-        Form::Json => answers.iter().map(|a| object(a, &meta.labels).to_string()).collect(),
-        Form::Csv | Form::Plain => table(&answers, &meta.labels, form == Form::Csv),
-    })
+    Ok(answers.map(|((file, name), prediction)| Answer { file, name, prediction }).collect())
+}
+
+/// Clips of any rate: as in a stream, the model's step follows that of the file.
+fn sound(
+    model: &Model,
+    meta: &CheckpointMeta,
+    encoder: &SpeechEncoder,
+    trained: f64,
+    files: &[InputFile],
+    batch: usize,
+) -> Result<Vec<Answer>, Failure> {
+    let clips =
+        files.iter().map(|file| read_sound(encoder, &file.path)).collect::<Result<Vec<_>, _>>()?;
+    let mut answers = Vec::new();
+    for same_rate in
+        files.iter().zip(clips).collect::<Vec<_>>().chunk_by(|(_, a), (_, b)| a.1 == b.1)
+    {
+        let (rate, ratio) = (same_rate[0].1.1, trained / same_rate[0].1.1);
+        let (mut model, mut meta) = (model.clone(), meta.clone());
+        if ratio != 1.0 {
+            output::log_line(other_rate(rate, ratio));
+            model = model.at_rate(ratio)?;
+            (meta.model, meta.io) = (model.config().clone(), *model.io());
+        }
+        let queries =
+            same_rate.iter().map(|(_, clip)| Query { input: clip.0.clone(), second: None });
+        let predictions = predict(&model, &meta, &queries.collect::<Vec<_>>(), batch)?;
+        answers.extend(same_rate.iter().zip(predictions).map(|((file, _), prediction)| {
+            let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Answer { file: file.name.clone(), name, prediction }
+        }));
+    }
+    Ok(answers)
 }
 
 type Named = Vec<(String, String)>;
 
 /// The sequences of all files; a model of pairs takes them two by two.
 fn read(
-    files: &[PathBuf],
+    files: &[InputFile],
     encoder: &Encoder,
     output: &OutputKind,
 ) -> Result<(Named, Vec<Query>), Failure> {
     let mut found = Vec::new();
     for file in files {
-        let all = encoder.read(file)?.into_iter();
-        found.extend(all.map(|(name, input)| (file.display().to_string(), name, input)));
+        let all = encoder.read_noted(&file.path, &mut |note| output::log_line(note))?.into_iter();
+        found.extend(all.map(|(name, input)| (file.name.clone(), name, input)));
     }
     let pair = matches!(output, OutputKind::Pair { .. });
     if pair && found.len() % 2 == 1 {
@@ -163,6 +209,7 @@ fn table(answers: &[Answer], labels: &[String], csv: bool) -> Vec<String> {
         head.extend((0..outputs).map(|i| format!("value{}", i + 1)));
     } else {
         head.extend(["label".to_owned(), "probability".to_owned()]);
+        head.extend(labels.iter().map(|label| format!("p_{label}")));
     }
     let mut lines = if csv { vec![join(&head, true)] } else { Vec::new() };
     for answer in answers {
@@ -174,15 +221,22 @@ fn table(answers: &[Answer], labels: &[String], csv: bool) -> Vec<String> {
                 cells.push(i.to_string());
             }
             if labels.is_empty() {
-                cells
-                    .extend(row.iter().map(|x| if csv { x.to_string() } else { text::number(*x) }));
+                cells.extend(row.iter().map(|x| if csv { single(*x) } else { text::number(*x) }));
             } else {
                 cells.extend([label(labels, best.0), format!("{:.4}", best.1)]);
+                if csv {
+                    cells.extend(row.iter().map(|p| format!("{p:.6}")));
+                }
             }
             lines.push(join(&cells, csv));
         }
     }
     lines
+}
+
+/// A number with the digits of single precision, in which models compute.
+fn single(x: f64) -> String {
+    (x as f32).to_string()
 }
 
 fn join(cells: &[String], csv: bool) -> String {
@@ -210,7 +264,10 @@ mod tests {
         assert_eq!(table(&one, &labels, false), ["d/a.csv:1\tcat, \"big\"\t0.7500"]);
         assert_eq!(
             table(&one, &labels, true),
-            ["sequence,label,probability", "d/a.csv:1,\"cat, \"\"big\"\"\",0.7500"]
+            [
+                "sequence,label,probability,\"p_cat, \"\"big\"\"\",p_dog",
+                "d/a.csv:1,\"cat, \"\"big\"\"\",0.7500,0.750000,0.250000"
+            ]
         );
         assert_eq!(object(&one[0], &labels)["probabilities"]["dog"], 0.25);
         assert_eq!(object(&one[0], &labels)["label"], labels[0]);
@@ -219,8 +276,8 @@ mod tests {
         assert_eq!(table(&many, &labels, false)[1], "d/a.csv:1\t1\tcat, \"big\"\t0.8000");
         assert_eq!(object(&many[0], &labels)["positions"][0]["label"], "dog");
 
-        let value = [answer(&[&[1.5]])];
-        assert_eq!(table(&value, &[], true), ["sequence,value1", "d/a.csv:1,1.5"]);
-        assert_eq!(object(&value[0], &[])["values"][0], 1.5);
+        let value = [answer(&[&[f64::from(0.1f32)]])];
+        assert_eq!(table(&value, &[], true), ["sequence,value1", "d/a.csv:1,0.1"]);
+        assert_eq!(object(&value[0], &[])["values"][0], f64::from(0.1f32));
     }
 }

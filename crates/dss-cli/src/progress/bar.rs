@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use dss_train::{Event, Observer, Split};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-use super::Smoothed;
+use super::{RunningMean, style};
 use crate::text;
 
 /// The bar, and the means it shows.
 pub struct Bar {
     bar: ProgressBar,
     epochs: u64,
-    loss: Smoothed,
-    accuracy: Smoothed,
-    speed: Smoothed,
+    loss: RunningMean,
+    accuracy: RunningMean,
+    speed: RunningMean,
 }
 
 impl Bar {
@@ -24,9 +24,9 @@ impl Bar {
         Self {
             bar,
             epochs: 0,
-            loss: Smoothed::default(),
-            accuracy: Smoothed::default(),
-            speed: Smoothed::default(),
+            loss: RunningMean::default(),
+            accuracy: RunningMean::default(),
+            speed: RunningMean::default(),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Observer for Bar {
                     *done_steps,
                 ));
                 self.epochs = total_steps.div_ceil((*steps_per_epoch).max(1));
-                self.bar.set_style(style("{bar:24} {pos}/{len} {msg}  {eta} left"));
+                self.bar.set_style(style("{bar:12} {pos}/{len}  {eta} left  {wide_msg}"));
                 self.bar.set_length(*total_steps);
                 self.bar.set_position(*done_steps);
                 self.bar.reset_eta();
@@ -61,12 +61,12 @@ impl Observer for Bar {
                 let loss = text::number(self.loss.add(*loss));
                 let speed = self.speed.add(*samples_per_s);
                 let accuracy = match accuracy {
-                    Some(value) => format!("  accuracy {:.1} %", 100.0 * self.accuracy.add(*value)),
+                    Some(value) => format!("  acc {:.1} %", 100.0 * self.accuracy.add(*value)),
                     None => String::new(),
                 };
                 let epochs = self.epochs;
                 self.bar.set_message(format!(
-                    "epoch {epoch}/{epochs}  loss {loss}{accuracy}  {speed:.0} sequences/s"
+                    "epoch {epoch}/{epochs}  loss {loss}{accuracy}  {speed:.0} seq/s"
                 ));
                 self.bar.set_position(*step);
             }
@@ -88,8 +88,4 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
-}
-
-pub(super) fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

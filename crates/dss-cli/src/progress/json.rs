@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dss_train::{Event, Observer, Split, Stopped, Summary};
 use serde_json::{Value, json};
 
-use super::Lost;
+use super::WriteError;
 use crate::output;
 
 /// Writes events; asks for an orderly end when they cannot be written any more.
 pub struct Json {
     stop: Arc<AtomicBool>,
-    lost: Lost,
+    lost: WriteError,
 }
 
 impl Json {
-    pub fn new(stop: Arc<AtomicBool>, lost: Lost) -> Self {
+    pub fn new(stop: Arc<AtomicBool>, lost: WriteError) -> Self {
         Self { stop, lost }
     }
 }
@@ -76,6 +76,6 @@ fn end(summary: &Summary) -> Value {
         "event": "end", "stopped": stopped, "test": summary.test, "best_val": summary.best_val,
         "best_step": summary.best_step, "epochs": summary.epochs, "steps": summary.steps,
         "seconds": summary.seconds, "peak_mb": summary.peak_mb, "parameters": summary.parameters,
-        "bounded_steps": summary.bounded_steps,
+        "bounded_steps": summary.bounded_steps, "was_complete": summary.was_complete,
     })
 }

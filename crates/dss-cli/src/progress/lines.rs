@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use dss_train::text::duration;
 use dss_train::{Event, Observer};
 
-use super::Smoothed;
+use super::RunningMean;
 use crate::{output, text};
 
 /// A line every so often, besides those of evaluations.
@@ -12,20 +13,25 @@ const EVERY: Duration = Duration::from_secs(10);
 
 pub struct Lines {
     last: Instant,
+    /// When the training began, after how many steps, and how many there will be.
+    start: Instant,
+    done: u64,
     total: u64,
-    loss: Smoothed,
-    accuracy: Smoothed,
-    speed: Smoothed,
+    loss: RunningMean,
+    accuracy: RunningMean,
+    speed: RunningMean,
 }
 
 impl Lines {
     pub fn new() -> Self {
         Self {
             last: Instant::now(),
+            start: Instant::now(),
+            done: 0,
             total: 0,
-            loss: Smoothed::default(),
-            accuracy: Smoothed::default(),
-            speed: Smoothed::default(),
+            loss: RunningMean::default(),
+            accuracy: RunningMean::default(),
+            speed: RunningMean::default(),
         }
     }
 }
@@ -41,7 +47,7 @@ impl Observer for Lines {
                 text.clone()
             }
             Event::Start { task, parameters, examples, total_steps, done_steps, .. } => {
-                self.total = *total_steps;
+                (self.start, self.done, self.total) = (Instant::now(), *done_steps, *total_steps);
                 super::start(task, *parameters, *examples, *total_steps, *done_steps)
             }
             Event::Step { step, epoch, loss, accuracy, samples_per_s, .. } => {
@@ -54,10 +60,11 @@ impl Observer for Lines {
                 self.last = Instant::now();
                 let accuracy = accuracy.map(|a| format!("  accuracy {:.1} %", 100.0 * a));
                 format!(
-                    "epoch {epoch:>3}  step {step:>6}/{}  loss {}{}  {speed:.1} sequences/s{}",
+                    "epoch {epoch:>3}  step {step:>6}/{}  loss {}{}  {speed:.1} sequences/s  {} left{}",
                     self.total,
                     text::number(loss),
                     accuracy.unwrap_or_default(),
+                    duration(self.seconds_left(*step)),
                     peak(),
                 )
             }
@@ -71,6 +78,29 @@ impl Observer for Lines {
     }
 }
 
+impl Lines {
+    /// As long as it took so far, evaluations included, for the steps that are left.
+    fn seconds_left(&self, step: u64) -> f64 {
+        let per_step = self.start.elapsed().as_secs_f64() / (step - self.done).max(1) as f64;
+        per_step * self.total.saturating_sub(step) as f64
+    }
+}
+
 fn peak() -> String {
     dss_train::memory::peak_mb().map(|mb| format!("  peak {mb:.0} MB")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_by_the_steps_of_this_process() {
+        let mut lines = Lines::new();
+        lines.start -= Duration::from_secs(10);
+        (lines.done, lines.total) = (100, 200);
+        let left = lines.seconds_left(120);
+        assert!((40.0..41.0).contains(&left), "{left}");
+        assert_eq!(lines.seconds_left(200), 0.0);
+    }
 }

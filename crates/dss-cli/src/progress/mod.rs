@@ -1,4 +1,4 @@
-//! What a person or a program sees of a training that goes on.
+//! What a person or a program sees of a training in progress.
 
 mod bar;
 mod json;
@@ -10,17 +10,22 @@ use std::sync::{Arc, OnceLock};
 
 use dss_train::text::plural;
 use dss_train::{Event, Observer, Scores, Split};
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{interrupt, text};
+use crate::{interrupt, output, text};
 
 /// Why events could not be written, if they could not.
-pub type Lost = Arc<OnceLock<io::Error>>;
+pub type WriteError = Arc<OnceLock<io::Error>>;
 
 /// JSON if asked for, a bar on a terminal, plain lines elsewhere; nothing if `quiet`.
 ///
 /// JSON that cannot be written raises `stop` and leaves the reason in `lost`.
-pub fn observer(json: bool, quiet: bool, stop: &Arc<AtomicBool>, lost: &Lost) -> Box<dyn Observer> {
+pub fn observer(
+    json: bool,
+    quiet: bool,
+    stop: &Arc<AtomicBool>,
+    lost: &WriteError,
+) -> Box<dyn Observer> {
     let shown: Box<dyn Observer> = match (json, quiet) {
         (true, _) => Box::new(json::Json::new(stop.clone(), lost.clone())),
         (_, true) => Box::new(()),
@@ -49,9 +54,14 @@ impl Observer for Phases {
 
 /// A line on a terminal that says how far the loading of data is; nothing elsewhere.
 pub fn loading() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(bar::style("{spinner} {msg}"));
+    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}"));
+    output::set_bar(&bar);
     bar
+}
+
+/// The look of a bar; `wide_msg` is cut where the terminal ends.
+pub fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// `epoch   3  step   1200  val loss 0.5123  accuracy 72.10 %  best`
@@ -80,7 +90,7 @@ fn evaluation(epoch: u64, step: u64, split: Split, scores: &Scores, best: bool) 
 /// What is trained, in one line.
 fn start(task: &str, parameters: usize, examples: [usize; 3], steps: u64, done: u64) -> String {
     let [train, val, test] = examples;
-    let from = if done > 0 { format!(", going on after step {done}") } else { String::new() };
+    let from = if done > 0 { format!(", resumed after step {done}") } else { String::new() };
     let steps = plural(steps, "step");
     format!(
         "{task}: {parameters} parameters, {train} / {val} / {test} examples (train / val / test), {steps}{from}"
@@ -89,12 +99,12 @@ fn start(task: &str, parameters: usize, examples: [usize; 3], steps: u64, done: 
 
 /// A mean in which the last few dozen steps count.
 #[derive(Default)]
-struct Smoothed {
+struct RunningMean {
     sum: f64,
     weight: f64,
 }
 
-impl Smoothed {
+impl RunningMean {
     fn add(&mut self, value: f64) -> f64 {
         const KEEP: f64 = 0.96;
         self.sum = KEEP * self.sum + value;

@@ -1,10 +1,11 @@
 //! What is said, and when.
 
-use dss_infer::Model;
+use dss_infer::{Model, Window};
 use dss_train::loss::softmax;
 use serde_json::{Value, json};
 
-use crate::args::{Every, StreamArgs};
+use super::window;
+use crate::args::StreamArgs;
 use crate::failure::Failure;
 use crate::{output, text};
 
@@ -21,30 +22,43 @@ pub struct Answers<'a> {
     /// What the model says, and about which position.
     out: Vec<f32>,
     position: u64,
+    /// The position of the last line.
     said: u64,
+    /// A line waits for the next position: what follows the last one, such as the end of a text, is part of its answer.
+    wait: bool,
+    waiting: bool,
 }
 
 impl<'a> Answers<'a> {
-    /// For a stream that stands at `position`.
+    /// For a stream that has come to `position`, in which a line may have to `wait` for what follows its position.
     pub fn new(
         model: &'a Model,
         args: &StreamArgs,
         rate: Option<f64>,
+        window: Option<Window>,
         position: u64,
+        wait: bool,
     ) -> Result<Self, Failure> {
-        let every = match (args.every, rate) {
-            (Some(Every::Positions(n)), _) => n as f64,
-            (Some(Every::Seconds(s)), Some(rate)) => s * rate,
-            (Some(Every::Seconds(_)), None) => {
-                return Err(Failure::usage("the input has no rate, so --every cannot be a time")
-                    .hint("say how many positions come in a second with --rate, or give --every a number"));
-            }
-            (None, Some(rate)) => SECONDS * rate,
-            (None, None) => 1.0,
+        let every = match args.every {
+            Some(span) => window::positions(span, "--every", rate)?,
+            None => window
+                .map(|window| window.hop as f64)
+                .or(rate.map(|rate| SECONDS * rate))
+                .unwrap_or(1.0),
         };
         let out = vec![0.0; model.outputs()];
-        let (every, labels) = (every.max(1.0), model.labels());
-        Ok(Self { labels, rate, every, json: args.json, out, position, said: position })
+        let labels = model.labels();
+        Ok(Self {
+            labels,
+            rate,
+            every,
+            json: args.json,
+            out,
+            position,
+            said: position,
+            wait,
+            waiting: false,
+        })
     }
 
     /// Positions from here to the next line.
@@ -55,33 +69,35 @@ impl<'a> Answers<'a> {
         if next > position { next - position } else { 1 }
     }
 
-    /// Where the next answer goes.
-    pub fn buffer(&mut self) -> &mut [f32] {
-        &mut self.out
+    /// Where the next answer goes. A line that waited is printed first.
+    pub fn buffer(&mut self) -> Result<&mut [f32], Failure> {
+        if self.waiting {
+            self.say()?;
+        }
+        Ok(&mut self.out)
     }
 
     /// Another answer for the same position.
-    pub fn set(&mut self, out: &[f32], position: u64) {
+    pub fn replace(&mut self, out: &[f32]) {
         self.out.copy_from_slice(out);
-        self.position = position;
-        self.said = 0;
     }
 
-    /// The stream has come to `position`; says so if it is time.
+    /// The stream has come to `position`; prints a line if it is time.
     pub fn taken(&mut self, position: u64) -> Result<(), Failure> {
         let due = |p: u64| (p as f64 / self.every + 1e-9).floor();
         let now = due(position) > due(self.position);
         self.position = position;
-        if now { self.say() } else { Ok(()) }
+        self.waiting = now && self.wait;
+        if now && !self.wait { self.say() } else { Ok(()) }
     }
 
-    /// The answer for the whole, unless it was just said.
+    /// The last line, unless it was printed already.
     pub fn last(&mut self) -> Result<(), Failure> {
         if self.position > self.said { self.say() } else { Ok(()) }
     }
 
     fn say(&mut self) -> Result<(), Failure> {
-        self.said = self.position;
+        (self.said, self.waiting) = (self.position, false);
         let line = if self.json { self.object().to_string() } else { self.text() };
         Ok(output::line(&line)?)
     }

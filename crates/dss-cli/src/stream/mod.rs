@@ -3,13 +3,14 @@
 mod answers;
 mod arrivals;
 mod source;
+mod window;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use dss_format::encoder::Encoder;
 use dss_format::feed::Feed;
-use dss_infer::{CheckpointMeta, Input, Model, State};
+use dss_infer::{CheckpointMeta, Input, Listener, Model, Window};
 
 use crate::args::StreamArgs;
 use crate::export::named;
@@ -28,6 +29,14 @@ pub fn feed(meta: &CheckpointMeta) -> Result<Feed, Failure> {
         .map_err(|what| Failure::usage(what).hint("give it whole files: dss predict RUN FILE"))
 }
 
+/// Why a stream ended.
+enum End {
+    OfInput,
+    Interrupted,
+    /// Nobody reads the output any more.
+    NoReader,
+}
+
 pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     let path = runs::model_file(&args.model)?;
     let model = Model::load(&path).map_err(|e| named(&path, e))?;
@@ -39,77 +48,102 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     let model = match source.rate_ratio() {
         Some(ratio) => {
             let model = model.at_rate(ratio).map_err(|e| Failure::usage(e.to_string()))?;
-            let rate = source.rate().unwrap_or_default();
-            let (trained, step) = (rate * ratio, (ratio * 1e4).round() / 1e4);
-            output::log_line(format_args!(
-                "the input has {rate} samples per second, the model was trained at {trained:.0}: its step is {step} \
-                 times as long"
-            ));
+            output::log_line(other_rate(source.rate().unwrap_or_default(), ratio));
             model
         }
         None => model,
     };
-    let mut state = match &args.state {
-        Some(file) if file.exists() => load(&model, file)?,
-        _ => model.state()?,
+    let window = window::choose(&model, &args, source.rate())?;
+    let mut listener = match &args.state {
+        Some(file) if file.exists() => load(&model, window, file)?,
+        _ => Listener::new(&model, window)?,
     };
-    let mut answers = Answers::new(&model, &args, source.rate(), state.position())?;
-    let end = loop {
-        take(&model, &mut state, source.positions(), &mut answers)?;
-        source.clear();
-        match arrivals.next()? {
-            Event::Bytes(bytes) => source.push(&bytes)?,
-            event => break event,
-        }
+    let wait = source.end_token().is_some();
+    let mut answers =
+        Answers::new(&model, &args, source.rate(), window, listener.position(), wait)?;
+    let end = match listen(&model, &mut listener, &mut arrivals, &mut source, &mut answers) {
+        Err(failure) if failure.is_broken_pipe() => End::NoReader,
+        end => end?,
     };
-    if matches!(end, Event::End) {
-        source.finish()?;
-        take(&model, &mut state, source.positions(), &mut answers)?;
-    }
     if let Some(file) = &args.state {
-        dss_nn::checkpoint::write_whole(file, &state.to_bytes(&model)?)?;
+        dss_nn::checkpoint::write_whole(file, &listener.to_bytes(&model)?)?;
     }
-    if matches!(end, Event::Interrupted) {
-        return Ok(ExitCode::from(INTERRUPTED));
+    match end {
+        End::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
+        End::NoReader => return Ok(ExitCode::SUCCESS),
+        End::OfInput => {}
     }
-    if state.position() == 0 {
+    if listener.position() == 0 {
         return Err(Failure::failed(eyre::eyre!("the input was empty")));
     }
-    // The end of a text is a token too, but no part of what may go on.
+    // The end of a text is a token too, but not part of the state: more text may follow.
     if let Some(token) = source.end_token() {
         let mut out = vec![0.0; model.outputs()];
-        model.step(&mut state, Input::Tokens(&[token]), &mut out)?;
-        answers.set(&out, state.position() - 1);
+        listener.push(&model, Input::Tokens(&[token]), &mut out)?;
+        answers.replace(&out);
     }
     answers.last()?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes all positions that have arrived, in blocks that end where something is to be said.
+/// What is said when sound has another rate than the training.
+pub fn other_rate(rate: f64, ratio: f64) -> String {
+    let (trained, step) = (rate * ratio, (ratio * 1e4).round() / 1e4);
+    format!(
+        "the input has {rate} samples per second, the model was trained at {trained:.0}: its step is {step} times as long"
+    )
+}
+
+/// Takes positions as they arrive, until there are no more.
+fn listen(
+    model: &Model,
+    listener: &mut Listener,
+    arrivals: &mut Arrivals,
+    source: &mut Source,
+    answers: &mut Answers<'_>,
+) -> Result<End, Failure> {
+    loop {
+        take(model, listener, source.positions(), answers)?;
+        source.clear();
+        match arrivals.next()? {
+            Event::Bytes(bytes) => source.push(&bytes)?,
+            Event::Interrupted => {
+                answers.buffer()?;
+                return Ok(End::Interrupted);
+            }
+            Event::End => break,
+        }
+    }
+    source.finish()?;
+    take(model, listener, source.positions(), answers)?;
+    Ok(End::OfInput)
+}
+
+/// Takes all positions that have arrived, in blocks that end where a line is due.
 fn take(
     model: &Model,
-    state: &mut State,
+    listener: &mut Listener,
     positions: Positions<'_>,
     answers: &mut Answers<'_>,
 ) -> Result<(), Failure> {
     let mut done = 0;
     while done < positions.count() {
-        let count = answers.until_next(state.position()).min((positions.count() - done) as u64);
+        let count = answers.until_next(listener.position()).min((positions.count() - done) as u64);
         // So much at a time keeps the buffers small.
         let count = count.min(1 << 12) as usize;
-        let out = answers.buffer();
-        model.block_step(state, positions.part(done, count), out)?;
+        listener.push(model, positions.part(done, count), answers.buffer()?)?;
         done += count;
-        answers.taken(state.position())?;
+        answers.taken(listener.position())?;
     }
     Ok(())
 }
 
-fn load(model: &Model, path: &Path) -> Result<State, Failure> {
+fn load(model: &Model, window: Option<Window>, path: &Path) -> Result<Listener, Failure> {
     let bytes =
         std::fs::read(path).map_err(|e| Failure::failed(eyre::eyre!("{}: {e}", path.display())))?;
-    State::from_bytes(model, &bytes).map_err(|error| {
-        named(path, error)
-            .hint("it has to be of the same model and rate; name another file to start again")
+    Listener::from_bytes(model, window, &bytes).map_err(|error| {
+        named(path, error).hint(
+            "it has to be of the same model, rate and window; name another file to start again",
+        )
     })
 }

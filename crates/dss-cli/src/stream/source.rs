@@ -3,9 +3,10 @@
 use std::io::{Write, stderr};
 
 use dss_data::audio::{Coding, SoundReader, mono};
-use dss_data::delimited::{RowReader, Separator};
+use dss_data::delimited::RowReader;
 use dss_data::files::unlabelled;
 use dss_data::npy;
+use dss_format::encoder::speech::RATE;
 use dss_format::feed::{Fault, Feed, NumberFeed, SoundFeed, TokenFeed};
 use dss_infer::Input;
 
@@ -32,12 +33,48 @@ pub struct Source {
 }
 
 enum Kind {
-    Sound(SoundFeed, SoundReader),
+    Sound(Sound),
     Table(NumberFeed, Box<RowReader>),
     /// The bytes of an `.npy` file so far.
     Array(NumberFeed, Vec<u8>),
     RawNumbers(NumberFeed, SoundReader),
     Tokens(TokenFeed),
+}
+
+struct Sound {
+    feed: SoundFeed,
+    reader: SoundReader,
+    /// Whether the rate is that of the file, and not one that was given.
+    own_rate: bool,
+    /// Samples so far.
+    taken: usize,
+}
+
+impl Sound {
+    /// Of how many samples one is read: as `dss predict` does, a model of every second sample leaves the others out.
+    fn stride(&self) -> usize {
+        let rate = self.reader.format().map(|format| format.rate);
+        let sparse = self.own_rate && rate == Some(RATE);
+        if sparse { ((f64::from(RATE) / self.feed.rate) as usize).max(1) } else { 1 }
+    }
+
+    /// Adds the model's input of the samples that the reader gives, the mean of the channels.
+    fn take(
+        &mut self,
+        values: &mut Vec<f32>,
+        take: impl FnOnce(&mut SoundReader, &mut Vec<f32>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut samples = Vec::new();
+        let taken = take(&mut self.reader, &mut samples);
+        if let Some(format) = self.reader.format() {
+            let (start, stride) = (self.taken, self.stride());
+            self.taken += samples.len() / format.channels;
+            let first = start.next_multiple_of(stride) - start;
+            let kept = mono(&samples, format.channels).skip(first).step_by(stride);
+            values.extend(kept.map(|x| self.feed.value(x)));
+        }
+        taken
+    }
 }
 
 /// Positions that have arrived.
@@ -85,14 +122,15 @@ impl Source {
                     Format::F32le => SoundReader::raw(Coding::F32, feed.rate as u32),
                     _ => SoundReader::new(),
                 };
-                Kind::Sound(feed, reader)
+                Kind::Sound(Sound { feed, reader, own_rate: args.rate.is_none(), taken: 0 })
             }
             (Feed::Numbers(feed), Format::F32le) => {
                 Kind::RawNumbers(feed, SoundReader::raw(Coding::F32, 1))
             }
             (Feed::Numbers(feed), Format::Npy) => Kind::Array(feed, Vec::new()),
             (Feed::Numbers(feed), Format::Auto | Format::Text) => {
-                Kind::Table(feed, Box::new(RowReader::new(Separator::of_name(&args.input))))
+                let reader = RowReader::for_dialect(feed.shape().dialect, &args.input);
+                Kind::Table(feed, Box::new(reader))
             }
             (Feed::Numbers(_), _) => return Err(refused("numbers")),
             (Feed::Tokens(feed), Format::Auto | Format::Text) => Kind::Tokens(feed),
@@ -146,7 +184,9 @@ impl Source {
                     .wrong("neither WAV nor FLAC")
                     .hint("convert the file; if it holds raw 16-bit samples, add --raw"));
             }
-            Kind::Sound(feed, reader) if wanted > 0 && !SoundReader::knows(&first) => {
+            Kind::Sound(Sound { feed, reader, .. })
+                if wanted > 0 && !SoundReader::knows(&first) =>
+            {
                 *reader = SoundReader::raw(Coding::S16, feed.rate as u32);
                 let _ = writeln!(
                     stderr(),
@@ -164,7 +204,7 @@ impl Source {
             self.push(&first)?;
         }
         // The rate of a sound decides about the model.
-        while let Kind::Sound(_, reader) = &self.kind
+        while let Kind::Sound(Sound { reader, .. }) = &self.kind
             && reader.format().is_none()
             && !self.ended
         {
@@ -174,8 +214,9 @@ impl Source {
                 Event::Interrupted => return Ok(false),
             }
         }
-        if let Kind::Sound(feed, reader) = &self.kind {
-            let found = reader.format().map_or(feed.rate, |format| format.rate.into());
+        if let Kind::Sound(sound) = &self.kind {
+            let (feed, format) = (&sound.feed, sound.reader.format());
+            let found = format.map_or(feed.rate, |f| f64::from(f.rate) / sound.stride() as f64);
             let rate = self.rate.unwrap_or(found);
             self.rate = Some(rate);
             self.ratio = (rate != feed.rate).then_some(feed.rate / rate);
@@ -208,9 +249,7 @@ impl Source {
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let Self { kind, values, tokens, .. } = self;
         let pushed = match kind {
-            Kind::Sound(feed, reader) => {
-                sound(feed, reader, values, |reader, out| reader.push(bytes, out))
-            }
+            Kind::Sound(sound) => sound.take(values, |reader, out| reader.push(bytes, out)),
             Kind::RawNumbers(feed, reader) => {
                 let mut numbers = Vec::new();
                 let pushed = reader.push(bytes, &mut numbers);
@@ -237,7 +276,7 @@ impl Source {
         }
         let Self { kind, values, tokens, .. } = self;
         let finished = match kind {
-            Kind::Sound(feed, reader) => sound(feed, reader, values, SoundReader::finish),
+            Kind::Sound(sound) => sound.take(values, SoundReader::finish),
             Kind::RawNumbers(_, reader) => reader.finish(&mut Vec::new()),
             Kind::Table(feed, reader) => loop {
                 match reader.finish() {
@@ -255,7 +294,7 @@ impl Source {
         };
         match (finished, &self.kind) {
             // A recording that was stopped has a header that promises more than came.
-            (Err(what), Kind::Sound(_, reader)) if self.piped && reader.format().is_some() => {
+            (Err(what), Kind::Sound(sound)) if self.piped && sound.reader.format().is_some() => {
                 let _ = writeln!(stderr(), "{}: {what}; the answer is for what came", self.name);
                 Ok(())
             }
@@ -285,21 +324,6 @@ impl Source {
 
 fn text(fault: Fault) -> String {
     fault.to_string()
-}
-
-/// Adds the model's input of the samples that a reader gives, the mean of the channels.
-fn sound(
-    feed: &SoundFeed,
-    reader: &mut SoundReader,
-    values: &mut Vec<f32>,
-    take: impl FnOnce(&mut SoundReader, &mut Vec<f32>) -> Result<(), String>,
-) -> Result<(), String> {
-    let mut samples = Vec::new();
-    let taken = take(reader, &mut samples);
-    if let Some(format) = reader.format() {
-        values.extend(mono(&samples, format.channels).map(|x| feed.value(x)));
-    }
-    taken
 }
 
 fn table(

@@ -34,7 +34,7 @@ fn what_is_there() {
             .unwrap();
     }
     let mut command = folder.command(&["data", "list"]);
-    let ran = Ran::of(command.env("DSS_DATA", "d").output().unwrap()).ok();
+    let ran = Ran::new(command.env("DSS_DATA", "d").output().unwrap()).ok();
     assert!(ran.out.contains("smnist       there: the four idx files"), "{ran:?}");
 }
 
@@ -118,7 +118,7 @@ fn an_interrupted_download() {
     }
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::new(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let hint = format!("continue: dss data get smnist --to d --url {url}");
     for text in ["interrupted; 60.0 kB of 100.0 kB are kept in", ".part", &hint] {

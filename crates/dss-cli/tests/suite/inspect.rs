@@ -33,8 +33,8 @@ fn a_run_gives_tables_pictures_and_a_report() {
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
     }
     let page = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
-    // Five of the model and three of the training.
-    assert_eq!(page.matches("<svg class=\"picture\"").count(), 8);
+    // Five of the model, three of the training, seven of the answers.
+    assert_eq!(page.matches("<svg class=\"picture\"").count(), 15);
 
     let ran = folder.run(&["inspect", "run", "--json", "--no-pictures"]).ok();
     let found: Value = serde_json::from_str(&ran.out).unwrap();
@@ -63,7 +63,7 @@ fn a_checkpoint_alone_writes_where_it_is_told() {
 #[test]
 fn what_is_no_model_is_an_error() {
     let folder = Folder::new();
-    folder.run(&["inspect", "nowhere"]).fails(2, &["not a run directory", "hint"]);
+    folder.run(&["inspect", "nowhere"]).fails(2, &["neither a run directory nor a file", "hint"]);
     std::fs::write(folder.path("file"), b"{}").unwrap();
     folder.run(&["inspect", "file"]).fails(1, &["not a safetensors file"]);
     std::fs::write(folder.path("taken"), b"").unwrap();

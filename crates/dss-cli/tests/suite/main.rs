@@ -10,3 +10,4 @@ mod streaming;
 mod training;
 mod usage;
 mod web;
+mod windows;

@@ -86,9 +86,9 @@ fn stopped_by_a_signal() {
     assert!(sent.success());
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut errors, &mut rest).unwrap();
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::new(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{rest} {ran:#?}");
-    assert!(rest.contains("the same command goes on"), "{rest}");
+    assert!(rest.contains("the same command continues"), "{rest}");
     assert!(ran.out.contains("begun"), "{ran:#?}");
     assert!(folder.path("runs/repro-lra-100000steps/table.md").is_file());
 }

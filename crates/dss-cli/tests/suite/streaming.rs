@@ -4,30 +4,20 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::{Folder, Ran};
+use crate::common::{Folder, Ran, piped};
 
 /// A model of 2 layers, H = 16, N = 16, trained on ten words.
-fn model() -> PathBuf {
+pub fn model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/words.safetensors")
 }
 
 /// Someone says a word, at 16 kHz.
-fn clip() -> PathBuf {
+pub fn clip() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/word.wav")
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().unwrap()
-}
-
-/// The command with bytes on its standard input.
-fn piped(folder: &Folder, args: &[&str], input: &[u8]) -> Ran {
-    let mut command = folder.command(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // It may end before it has read everything.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    Ran::of(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -54,9 +44,33 @@ fn sizes_of_pipes_mean_until_the_end() {
     let whole = piped(&folder, &["stream", text(&model), "-"], &bytes).ok().out;
     for size in [0u32, 0x7fff_f000, 0x8000_0000, u32::MAX] {
         bytes[40..44].copy_from_slice(&size.to_le_bytes());
-        let ran = piped(&folder, &["stream", text(&model), "-"], &bytes).ok();
+        let state = format!("{size}.state");
+        let ran = piped(&folder, &["stream", text(&model), "-", "--state", &state], &bytes).ok();
         assert_eq!((ran.out, ran.err.as_str()), (whole.clone(), ""), "{size:#x}");
+        let states = [&state, "0.state"].map(|name| std::fs::read(folder.path(name)).unwrap());
+        assert_eq!(states[0], states[1], "{size:#x}");
     }
+}
+
+/// Of a text, the end is part of the answer: one line for the last position, which has it.
+#[test]
+fn one_line_for_each_position_of_a_text() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{}\n", ["up", "down"][i % 2], ["abcabc", "cbacb"][i % 2]);
+    std::fs::write(folder.path("t.csv"), (0..40).map(row).collect::<String>()).unwrap();
+    let sets = "task.path=t.csv layers=1 h=8 n=4 epochs=1 batch=4 bidirectional=false";
+    let mut args = vec!["train", "files", "--out", "run", "--quiet"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    folder.run(&args).ok();
+    let ran = piped(&folder, &["stream", "run", "-"], b"abca\n").ok();
+    let places: Vec<&str> = ran.out.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(places, ["1", "2", "3", "4"]);
+    std::fs::write(folder.path("t.txt"), "abca\n").unwrap();
+    let predicted = folder.run(&["predict", "run", "t.txt"]).ok().out;
+    let answer = |line: &str| line.split_once('\t').unwrap().1.to_owned();
+    assert_eq!(answer(ran.out.lines().last().unwrap()), answer(predicted.trim_end()));
+    let standard = piped(&folder, &["predict", "run", "-"], b"abca\n").ok().out;
+    assert_eq!(standard, predicted.replace("t.txt", "-"));
 }
 
 /// Other files are not taken for samples unless that is asked for.
@@ -82,7 +96,8 @@ fn predict_and_stream_agree() {
     let row = |i: usize| format!("{},{},0.5,-{}\n", ["up", "down"][i % 2], i % 7, i % 5);
     let train: String = (0..40).map(row).collect();
     std::fs::write(folder.path("train.csv"), format!("label,a,b,c\n{train}")).unwrap();
-    let settings = ["layers=1", "h=8", "n=4", "epochs=1", "batch=4", "bidirectional=false"];
+    let sizes = ["layers=1", "h=8", "n=4", "epochs=1", "min_steps=0", "batch=4"];
+    let settings = [&sizes[..], &["bidirectional=false"]].concat();
     let settings = settings.iter().flat_map(|s| ["--set", s]).collect::<Vec<_>>();
     let args = ["train", "files", "--set", "task.path=train.csv", "--out", "run", "--quiet"];
     folder.run(&[&args[..], &settings].concat()).ok();
@@ -167,6 +182,19 @@ fn sound_at_half_the_rate_is_read_with_twice_the_step() {
     assert!((probability(&full) - probability(&slow)).abs() < 0.2, "{full:?} {slow:?}");
     let odd = piped(&folder, &["stream", text(&model), "-", "--rate", "11025"], &half).ok();
     assert!(odd.err.contains("its step is 1.4512 times as long"), "{}", odd.err);
+
+    // `predict` does the same.
+    let mut wav = bytes[..44].to_vec();
+    wav[24..28].copy_from_slice(&8000u32.to_le_bytes());
+    wav[40..44].copy_from_slice(&(half.len() as u32).to_le_bytes());
+    std::fs::write(folder.path("slow.wav"), [wav, half].concat()).unwrap();
+    let predicted = folder.run(&["predict", text(&model), "slow.wav", text(&clip())]).ok();
+    assert!(predicted.err.contains("8000 samples per second"), "{}", predicted.err);
+    let lines: Vec<&str> = predicted.out.lines().collect();
+    for (line, streamed) in lines.iter().zip([&slow, &full]) {
+        let answer = |line: &str| line.split('\t').skip(1).collect::<Vec<_>>().join("\t");
+        assert_eq!(answer(line), answer(streamed.out.trim_end()), "{lines:?}");
+    }
 }
 
 #[test]
@@ -200,17 +228,18 @@ fn what_is_wrong_is_said() {
 
 /// The reader of the output goes away.
 #[test]
-fn a_broken_pipe_ends_quietly() {
+fn a_broken_pipe_is_a_normal_end() {
     let folder = Folder::new();
     let model = model();
-    let args = ["stream", text(&model), "-", "--raw", "--every", "1"];
+    let args = ["stream", text(&model), "-", "--raw", "--every", "1", "--state", "s.state"];
     let mut command = folder.command(&args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let _ = child.stdin.take().unwrap().write_all(&[0; 20000]);
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(ran.err, "");
+    let ran = Ran::new(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(folder.path("s.state").is_file());
 }
 
 /// Ctrl-C saves the state of a stream that is silent at the time.
@@ -254,6 +283,20 @@ fn export_and_import() {
     let same = folder.run(&["export", "full.safetensors", "--to", "full.safetensors"]);
     same.fails(2, &["is the file that is read"]);
     folder.run(&["export", text(&clip()), "--to", "x"]).fails(1, &["word.wav", "not a model"]);
+    // A card beside each file, and no other file overwritten.
+    let card = std::fs::read_to_string(folder.path("slim.md")).unwrap();
+    for part in [
+        "# Model card: slim",
+        "speech: ",
+        "`yes`, `no`",
+        "dss stream slim.safetensors",
+        "`model.h` | 16",
+    ] {
+        assert!(card.contains(part), "no {part} in {card}");
+    }
+    std::fs::write(folder.path("notes.md"), "my notes").unwrap();
+    folder.run(&["export", text(&model), "--to", "notes.safetensors"]).ok();
+    assert_eq!(std::fs::read_to_string(folder.path("notes.md")).unwrap(), "my notes");
 }
 
 /// A language model of a few steps writes the same text for the same seed.

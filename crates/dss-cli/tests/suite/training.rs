@@ -41,6 +41,25 @@ fn events<'a>(all: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[test]
+fn pretrain_then_train() {
+    let folder = Folder::new();
+    let pretrain = [&["pretrain", "adding", "--quiet"], &SMALL[..]].concat();
+    let ran = folder.run(&pretrain).ok();
+    assert!(ran.out.contains("dss train adding --from runs/adding-laptop-pretrain-0"), "{ran:#?}");
+    folder.run(&["eval", "runs/adding-laptop-pretrain-0"]).ok();
+    let from = ["train", "adding", "--from", "runs/adding-laptop-pretrain-0"];
+    let sets = ["--set", "task.train=40", "--set", "length=64", "--set", "epochs=1"];
+    let ran = folder.run(&[&from[..], &sets].concat()).ok();
+    assert!(ran.err.contains("all weights but the head's"), "{ran:#?}");
+    let run = folder.path("runs/adding-laptop-0/config.toml");
+    assert!(
+        std::fs::read_to_string(run).unwrap().contains("h = 8 "),
+        "the model of the checkpoint"
+    );
+    folder.run(&["train", "adding", "--from", "nowhere"]).fails(2, &["nowhere"]);
+}
+
+#[test]
 fn train_evaluate_predict() {
     let folder = Folder::new();
     let ran = folder.run(&adding(&["--threads", "1"])).ok();
@@ -93,12 +112,15 @@ fn classes_have_names() {
         |i: u32| format!("{},{}\n", if i.is_multiple_of(2) { "low" } else { "high" }, wave(i));
     let table: String = (0..60).map(row).collect();
     std::fs::write(folder.path("mine.csv"), table).unwrap();
-    let sets = "path=mine.csv label=1 layers=1 h=8 n=4 epochs=2 batch=10";
-    let mut args = vec!["train", "files", "--out", "mine", "--quiet"];
+    let sets = "label=1 layers=1 h=8 n=4 epochs=2 min_steps=0 batch=10";
+    let mut args = vec!["train", "files", "mine.csv", "--out", "mine", "--quiet"];
     sets.split(' ').for_each(|set| args.extend(["--set", set]));
     let ran = folder.run(&args).ok();
     assert!(ran.out.contains("test accuracy"), "{ran:#?}");
     let report = std::fs::read_to_string(folder.path("mine/report.html")).unwrap();
+    for method in ["this model", "always ", "linear map of plain statistics"] {
+        assert!(ran.out.contains(method) && report.contains(method), "{method}: {ran:#?}");
+    }
     assert!(report.contains("Confusion matrix") && report.contains(">low</th>"));
 
     std::fs::write(folder.path("new.csv"), format!("{}\n{}\n", wave(4), wave(5))).unwrap();
@@ -120,7 +142,7 @@ fn classes_have_names() {
 
     // The data may be named from anywhere, and may move.
     let elsewhere = |args: &[&str]| {
-        Ran::of(folder.command(args).current_dir(folder.path("more")).output().unwrap())
+        Ran::new(folder.command(args).current_dir(folder.path("more")).output().unwrap())
     };
     let before = elsewhere(&["eval", "../mine", "--json"]).ok().out;
     std::fs::rename(folder.path("mine.csv"), folder.path("more/mine.csv")).unwrap();
@@ -183,7 +205,7 @@ fn interrupted_and_resumed() {
     assert!(sent.success());
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut lines, &mut rest).unwrap();
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::new(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert!(ran.err.contains("stopping"), "{ran:?}");
     let all = objects(&rest);
@@ -213,7 +235,7 @@ fn events_that_nobody_reads() {
     let folder = Folder::new();
     let (child, lines) = started(&folder);
     drop(lines);
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::new(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (Some(130), ""));
     assert!(folder.path("run/last/state.json").is_file());
 }
@@ -225,12 +247,12 @@ fn events_that_cannot_be_written() {
     let folder = Folder::new();
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = folder.command(&adding(&["--out", "run", "--json"]));
-    let ran = Ran::of(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    let ran = Ran::new(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
     ran.fails(1, &["cannot write to standard output", "--resume"]);
     assert!(folder.path("run/last/state.json").is_file());
     folder.run(&["train", "adding", "--resume", "--out", "run", "--quiet"]).ok();
     let mut command = folder.command(&["eval", "run", "--json"]);
-    let ran = Ran::of(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    let ran = Ran::new(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
     ran.fails(1, &["cannot write to standard output"]);
 }
 
@@ -312,7 +334,7 @@ fn starts_at_once_choose_other_directories() {
     let start = |_| folder.command(&adding(&["--set", "epochs=1", "--quiet"])).spawn().unwrap();
     let children: Vec<Child> = (0..4).map(start).collect();
     for child in children {
-        Ran::of(child.wait_with_output().unwrap()).ok();
+        Ran::new(child.wait_with_output().unwrap()).ok();
     }
     let runs = std::fs::read_dir(folder.path("runs")).unwrap().map(|entry| entry.unwrap().path());
     let whole = runs.filter(|run| run.join("best.safetensors").is_file());
@@ -328,11 +350,14 @@ fn labels_give_no_orders_to_the_terminal() {
     std::fs::write(&data, rows.collect::<String>()).unwrap();
     let path = format!("task.path={}", data.display());
     let sets = ["--set", &path, "--set", "layers=1", "--set", "h=4", "--set", "n=4"];
-    let args = [&["train", "files", "--out", "run", "--set", "epochs=1"], &sets[..]].concat();
+    let short = ["--out", "run", "--set", "epochs=1", "--set", "min_steps=0"];
+    let args = [&["train", "files"], &short[..], &sets[..]].concat();
     let trained = folder.run(&args).ok();
     let evaluated = folder.run(&["eval", "run"]);
     let missing = folder.run(&["train", "files", "--set", "task.path=\u{1b}[2Jnone"]);
-    for ran in [trained, evaluated, missing] {
+    let predicted = folder.run(&["predict", "run", data.to_str().unwrap()]).ok();
+    let checked = folder.run(&["data", "check", "files", "--set", &path]).ok();
+    for ran in [trained, evaluated, missing, predicted, checked] {
         assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "{ran:?}");
     }
 }
@@ -341,6 +366,93 @@ fn labels_give_no_orders_to_the_terminal() {
 fn an_unknown_instruction_set_is_named() {
     let folder = Folder::new();
     let mut command = folder.command(&adding(&["--set", "epochs=1", "--out", "run"]));
-    let ran = Ran::of(command.env("DSS_SIMD", "foo").output().unwrap()).ok();
+    let ran = Ran::new(command.env("DSS_SIMD", "foo").output().unwrap()).ok();
     assert!(ran.err.contains("DSS_SIMD=\"foo\" is ignored"), "{ran:?}");
+}
+
+/// The folder of `--data` is remembered, and a folder that was moved is named.
+#[test]
+fn evaluation_finds_the_data_again() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("d")).unwrap();
+    for (name, count) in [("train", 40u32), ("t10k", 10)] {
+        let pixels: Vec<u8> = (0..count * 16).map(|i| (i * 7 % 251) as u8).collect();
+        let header = [0x803, count, 4, 4].map(u32::to_be_bytes).concat();
+        std::fs::write(
+            folder.path(format!("d/{name}-images-idx3-ubyte")),
+            [header, pixels].concat(),
+        )
+        .unwrap();
+        let labels: Vec<u8> = (0..count).map(|i| (i % 10) as u8).collect();
+        let header = [0x801, count].map(u32::to_be_bytes).concat();
+        std::fs::write(
+            folder.path(format!("d/{name}-labels-idx1-ubyte")),
+            [header, labels].concat(),
+        )
+        .unwrap();
+    }
+    let sets = "layers=1 h=8 n=4 epochs=1 batch=4";
+    let mut args = vec!["train", "smnist", "--data", "d", "--out", "run", "--quiet"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    let trained = folder.run(&args).ok().out;
+    assert!(trained.contains("most frequent class 10.00 %, macro F1 0."), "{trained}");
+    let elsewhere = |args: &[&str]| {
+        Ran::new(folder.command(args).current_dir(folder.path("d")).output().unwrap())
+    };
+    let scores = elsewhere(&["eval", "../run", "--json"]).ok().out;
+
+    // An exported file has no folder to remember.
+    folder.run(&["export", "run", "--to", "slim.safetensors", "--f16"]).ok();
+    let exported = folder.run(&["eval", "slim.safetensors", "--data", "d", "--json"]).ok().out;
+    let accuracy = |text: &str| objects(text)[0]["accuracy"].clone();
+    assert_eq!(accuracy(&exported), accuracy(&scores));
+    folder.run(&["eval", "slim.safetensors"]).fails(1, &["MNIST", "--data"]);
+    let images = "d/t10k-images-idx3-ubyte";
+    let csv = folder.run(&["predict", "slim.safetensors", images, "--csv"]).ok().out;
+    assert!(csv.starts_with("sequence,label,probability,p_0,p_1,"), "{csv}");
+    assert_eq!((csv.lines().count(), csv.lines().nth(1).unwrap().split(',').count()), (11, 13));
+    let all = folder.run(&["predict", "slim.safetensors", "d"]).ok().out;
+    assert_eq!(all.lines().count(), 50, "both files of images, and no labels");
+    folder.run(&["inspect", "slim.safetensors"]).ok();
+    let card = std::fs::read_to_string(folder.path("slim.md")).unwrap();
+    assert!(card.contains("| test | accuracy ") && card.contains("`train.epochs` | 1 |"), "{card}");
+
+    std::fs::rename(folder.path("d"), folder.path("e")).unwrap();
+    folder.run(&["eval", "run"]).fails(1, &["/d", "does not exist any more", "--data"]);
+    assert_eq!(folder.run(&["eval", "run", "--data", "e", "--json"]).ok().out, scores);
+}
+
+/// The last line of the result is a command that trains for longer, whichever limit ended the run.
+#[test]
+fn the_hint_to_train_longer_does() {
+    for (limits, steps) in
+        [("epochs=1", 20), ("epochs=2 max_steps=5", 10), ("epochs=1 max_steps=10", 20)]
+    {
+        let folder = Folder::new();
+        let mut args = adding(&["--out", "my run", "--quiet"]);
+        limits.split(' ').for_each(|set| args.extend(["--set", set]));
+        let out = folder.run(&args).ok().out;
+        let hint = out.lines().find_map(|line| line.strip_prefix("train longer")).unwrap();
+        let command = hint.trim().strip_prefix("dss ").unwrap().replace("'my run'", "my_run");
+        let mut args: Vec<&str> = command.split(' ').collect();
+        args.iter_mut().filter(|arg| **arg == "my_run").for_each(|arg| *arg = "my run");
+        args.push("--json");
+        let all = objects(&folder.run(&args).ok().out);
+        assert_eq!(all.last().unwrap()["steps"], steps, "{limits}");
+    }
+}
+
+#[test]
+fn a_complete_run_is_not_trained_again() {
+    let folder = Folder::new();
+    let first = folder.run(&adding(&["--out", "run", "--quiet"])).ok().out;
+    let metrics = std::fs::read(folder.path("run/metrics.jsonl")).unwrap();
+    let resume = ["train", "adding", "--resume", "--out", "run"];
+    let again = folder.run(&[&resume[..], &["--quiet"]].concat()).ok().out;
+    let (head, rest) = again.split_once('\n').unwrap();
+    assert!(head.contains("complete already"), "{again}");
+    assert_eq!(rest, first);
+    assert_eq!(std::fs::read(folder.path("run/metrics.jsonl")).unwrap(), metrics);
+    let all = objects(&folder.run(&[&resume[..], &["--json"]].concat()).ok().out);
+    assert_eq!(all.last().unwrap()["was_complete"], true);
 }

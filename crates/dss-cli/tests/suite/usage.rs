@@ -9,6 +9,7 @@ fn every_command_explains_itself() {
     let folder = Folder::new();
     for command in [
         "train",
+        "pretrain",
         "eval",
         "predict",
         "inspect",
@@ -25,6 +26,7 @@ fn every_command_explains_itself() {
         "repro",
         "web",
         "completions",
+        "man",
     ] {
         let mut args: Vec<&str> = command.split(' ').collect();
         args.push("--help");
@@ -81,8 +83,8 @@ fn wrong_settings_are_wrong_usage() {
     let train = |args: &[&str]| folder.run(&[&["train", "listops"], args].concat());
     train(&["--preset", "papr"]).fails(2, &["no preset `papr`", "laptop, paper", "config list"]);
     train(&["--config", "none.toml"]).fails(2, &["cannot read none.toml"]);
-    train(&["--device", "cuda"]).fails(2, &["no device `cuda`", "it has: cpu", "hint: "]);
-    train(&["--device", "gpu9"]).fails(2, &["unknown device `gpu9`", "cpu"]);
+    let ran = train(&["--device", "cuda"]).fails(2, &["no device `cuda`", "CPU", "hint: "]);
+    assert!(!ran.err.contains("Cargo.toml"), "{ran:?}");
     train(&["--set", "min_length=900"]).fails(2, &["task.max_length", "902"]);
     train(&["--set", "task.train=9000000000000000000"]).fails(2, &["task.train", "2^32"]);
     let delay = |set: &str| folder.run(&["train", "delay", "--set", set]);
@@ -110,6 +112,7 @@ fn messages_say_what_they_are_about() {
     run("train listops --set h=0").fails(2, &[keys]);
     run("train listops --set max_args=1").fails(2, &["task.max_args", keys]);
     run("train listops --set path=x").fails(2, &["`path`; did you mean `task.dir`?"]);
+    run("train listops x.csv").fails(2, &["listops takes no file, but found x.csv", "--data"]);
     let ran = run("train listops --set colour=x").fails(2, &["unknown key `colour`"]);
     assert!(!ran.err.contains("did you mean"), "{ran:?}");
 
@@ -151,9 +154,7 @@ fn a_run_that_is_none() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("empty")).unwrap();
     for command in [&["eval", "nowhere"][..], &["predict", "nowhere", "x.csv"]] {
-        folder
-            .run(command)
-            .fails(2, &["nowhere is not a run directory", "no such directory", "hint: "]);
+        folder.run(command).fails(2, &["nowhere is neither a run directory nor a file", "hint: "]);
     }
     folder.run(&["eval", "empty"]).fails(2, &["it has no config.toml"]);
 }
@@ -171,7 +172,21 @@ fn completions_name_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let out = folder.run(&["completions", shell]).ok().out;
         assert!(out.contains("predict"), "{shell}");
+        // The scripts of the other shells have no values.
+        for part in ["authors", "train.max_steps=", "task.path="] {
+            let values = ["bash", "zsh", "fish"].contains(&shell);
+            assert_eq!(out.contains(part), values, "{part} for {shell}");
+        }
     }
+}
+
+#[test]
+fn manual_pages() {
+    let folder = Folder::new();
+    assert!(folder.run(&["man"]).ok().out.contains(".TH dss 1"));
+    folder.run(&["man", "--out", "pages/man1"]).ok();
+    let page = std::fs::read_to_string(folder.path("pages/man1/dss-train.1")).unwrap();
+    assert!(page.contains("\\-\\-resume"), "{page}");
 }
 
 /// `dss ... | head` must not end in a panic.
@@ -181,6 +196,6 @@ fn a_reader_may_go_away() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = folder.command(&["config", "list"]);
-    let ran = Ran::of(command.stdout(writer).stderr(Stdio::piped()).output().unwrap());
-    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    let ran = Ran::new(command.stdout(writer).stderr(Stdio::piped()).output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
 }

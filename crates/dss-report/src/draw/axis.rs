@@ -6,7 +6,7 @@ pub(crate) struct Axis {
     low: f64,
     high: f64,
     log: bool,
-    /// Where the ticks stand, rising.
+    /// Places of the ticks, rising.
     pub ticks: Vec<f64>,
     /// Digits after the point that tell the ticks apart.
     decimals: usize,

@@ -1,4 +1,4 @@
-//! Line charts over the steps of a training.
+//! Charts of lines and dots: curves of a training, answers of a model.
 
 use super::axis::Axis;
 use super::font;
@@ -6,8 +6,6 @@ use super::panel::{Frame, Panel};
 use super::scene::{Anchor, Ink, Line, MARGIN, Scene, TOP, polyline};
 
 const WIDTH: f64 = 480.0;
-/// Of the frame.
-const HEIGHT: f64 = 210.0;
 const LEFT: f64 = 44.0;
 const LEGEND: f64 = 24.0;
 const BOTTOM: f64 = 42.0;
@@ -29,10 +27,15 @@ pub(crate) enum Shape {
     Faint,
     /// A line with a dot at each point.
     Dots,
+    /// Dots without a line.
+    Scatter,
+    /// A dashed line.
+    Dashes,
 }
 
 /// Points with a name and a colour.
 pub(crate) struct Series {
+    /// For the legend; empty: not in the legend.
     pub name: &'static str,
     pub ink: Ink,
     pub shape: Shape,
@@ -44,7 +47,8 @@ impl Series {
     fn line(&self) -> Line {
         match self.shape {
             Shape::Faint => Line { opacity: 0.35, ..Line::new(self.ink, 1.0) },
-            Shape::Line | Shape::Dots => Line::new(self.ink, 1.8),
+            Shape::Dashes => Line { dashed: true, ..Line::new(self.ink, 1.2) },
+            Shape::Line | Shape::Dots | Shape::Scatter => Line::new(self.ink, 1.8),
         }
     }
 }
@@ -58,37 +62,47 @@ pub(crate) enum Scale {
     Auto,
     /// Shares, shown as percentages.
     Percent,
+    /// From the least to the largest value.
+    Fit,
 }
 
 /// One chart.
 pub(crate) struct Chart {
     /// As that of a [`Scene`].
-    pub name: &'static str,
-    pub title: &'static str,
+    pub name: String,
+    pub title: String,
     /// What the chart says, for those who cannot see it.
     pub summary: String,
     pub scale: Scale,
     pub series: Vec<Series>,
     /// A vertical line with a name.
     pub mark: Option<(f64, &'static str)>,
-    /// Right end of the horizontal axis.
-    pub end: f64,
+    /// Ends of the horizontal axis, and its name.
+    pub x: (f64, f64),
+    pub x_name: &'static str,
+    /// Height of the frame.
+    pub height: f64,
 }
 
 impl Chart {
+    /// The ordinary height of a frame.
+    pub const HEIGHT: f64 = 210.0;
+
     /// The picture; nothing without points.
     pub fn scene(&self) -> Option<Scene> {
         let series: Vec<&Series> = self.series.iter().filter(|s| !s.points.is_empty()).collect();
         let y = self.y_axis(series.iter().flat_map(|s| s.points.iter().map(|p| p.1)))?;
-        let top = TOP + LEGEND;
-        let mut scene = Scene::new(self.name, self.title, WIDTH, top + HEIGHT + BOTTOM);
+        let named = self.mark.is_some() || series.iter().any(|s| !s.name.is_empty());
+        let top = TOP + if named { LEGEND } else { 0.0 };
+        let height = top + self.height + BOTTOM;
+        let mut scene = Scene::new(self.name.clone(), &self.title, WIDTH, height);
         scene.summary = self.summary.clone();
         let (left, width) = (MARGIN + LEFT, WIDTH - 2.0 * MARGIN - LEFT);
-        let frame = Frame { x: left, y: top, width, height: HEIGHT };
-        let panel = Panel { x: Axis::linear(0.0, self.end, 5, false), y, frame };
+        let frame = Frame { x: left, y: top, width, height: self.height };
+        let panel = Panel { x: Axis::linear(self.x.0, self.x.1, 5, false), y, frame };
         panel.draw_y(&mut scene, true);
         panel.draw_x(&mut scene, true);
-        panel.draw_names(&mut scene, "step", "", 0.0);
+        panel.draw_names(&mut scene, self.x_name, "", 0.0);
         let (right, bottom) = (frame.right(), frame.bottom());
         scene.stroke(format!("M{left:.1} {top:.1}V{bottom:.1}H{right:.1}"), Ink::Quiet, 1.0);
         if let Some((at, _)) = self.mark {
@@ -96,8 +110,14 @@ impl Chart {
             scene.dashes(format!("M{x:.1} {top:.1}V{bottom:.1}"), Ink::Quiet, 1.2);
         }
         for s in &series {
-            let points = thin(&s.points, MAX_POINTS);
-            let points: Vec<[f64; 2]> = points.iter().map(|(x, y)| panel.at(*x, *y)).collect();
+            let place = |points: &[(f64, f64)]| -> Vec<[f64; 2]> {
+                points.iter().map(|(x, y)| panel.at(*x, *y)).collect()
+            };
+            if s.shape == Shape::Scatter {
+                scene.dots(place(&s.points), RADIUS, s.ink, 0.6);
+                continue;
+            }
+            let points = place(&thin(&s.points, MAX_POINTS));
             scene.line(polyline(points.iter().copied()), s.line());
             // A line of one point would not be seen.
             if s.shape == Shape::Dots && points.len() <= MAX_DOTS || points.len() == 1 {
@@ -110,9 +130,11 @@ impl Chart {
 
     fn draw_legend(&self, scene: &mut Scene, series: &[&Series]) {
         let (mut x, y) = (MARGIN, TOP + 4.0);
-        for s in series {
-            scene.line(format!("M{x:.1} {y:.1}h{KEY}"), Line { width: 2.2, ..s.line() });
-            if s.shape == Shape::Dots {
+        for s in series.iter().filter(|s| !s.name.is_empty()) {
+            if s.shape != Shape::Scatter {
+                scene.line(format!("M{x:.1} {y:.1}h{KEY}"), Line { width: 2.2, ..s.line() });
+            }
+            if matches!(s.shape, Shape::Dots | Shape::Scatter) {
                 scene.dots(vec![[x + 0.5 * KEY, y]], RADIUS, s.ink, 1.0);
             }
             x = draw_name(scene, x, y, s.name);
@@ -134,6 +156,7 @@ impl Chart {
                 Axis::linear(low, high.max(low + 0.01), 5, true).in_percent()
             }
             Scale::Percent => from_zero.in_percent(),
+            Scale::Fit => Axis::linear(low, high, 5, true),
         })
     }
 }
@@ -205,13 +228,15 @@ mod tests {
     fn a_chart_without_points_is_left_out() {
         let series = Series { name: "a", ink: Ink::First, shape: Shape::Line, points: vec![] };
         let mut chart = Chart {
-            name: "x",
-            title: "t",
+            name: "x".into(),
+            title: "t".into(),
             summary: String::new(),
             scale: Scale::Linear,
             series: vec![series],
             mark: None,
-            end: 1.0,
+            x: (0.0, 1.0),
+            x_name: "step",
+            height: Chart::HEIGHT,
         };
         assert!(chart.scene().is_none());
         chart.series[0].points.push((1.0, 5.0));

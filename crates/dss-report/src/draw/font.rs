@@ -33,7 +33,7 @@ pub(super) fn width(words: &str, size: f64) -> f64 {
     words.chars().map(|c| glyph(c).width).sum::<f64>() * size / EM
 }
 
-/// The outlines of a text: path data, where it stands (x, y before scaling), and the factor from its units to those
+/// The outlines of a text: path data, its place (x, y before scaling), and the factor from its units to those
 /// of the scene.
 pub(super) fn outlines(text: &Text) -> Vec<(&'static str, [f64; 2], f64)> {
     let factor = text.size / EM;

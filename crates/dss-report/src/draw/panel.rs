@@ -1,4 +1,4 @@
-//! A plot's frame: where values stand, axes with ticks, names.
+//! A plot's frame: the places of values, axes with ticks, names.
 
 use super::axis::Axis;
 use super::scene::{Anchor, Ink, Mark, Scene, Text, rectangle};
@@ -86,7 +86,7 @@ impl Panel {
         scene.stroke(rectangle(self.frame.rectangle()), Ink::Quiet, 1.0);
     }
 
-    /// What stands on the axes.
+    /// The names of the axes.
     pub fn draw_names(&self, scene: &mut Scene, x: &str, y: &str, left: f64) {
         let Frame { x: x0, y: y0, width, height } = self.frame;
         if !x.is_empty() {

@@ -72,6 +72,16 @@ pub(crate) struct Raster {
     pub values: Vec<u8>,
 }
 
+impl Raster {
+    /// The least value as the darkest colour, the largest as the brightest.
+    pub fn scaled(width: usize, height: usize, values: &[f32]) -> Self {
+        let low = values.iter().copied().fold(f32::INFINITY, f32::min);
+        let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let shade = |x: &f32| (255.0 * (x - low) / (high - low).max(f32::MIN_POSITIVE)) as u8;
+        Self { width, height, values: values.iter().map(shade).collect() }
+    }
+}
+
 /// One mark.
 #[derive(Clone, Debug)]
 pub(crate) enum Mark {
@@ -91,7 +101,7 @@ pub(crate) enum Mark {
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// A name for files and anchors: lower case, no spaces.
-    pub name: &'static str,
+    pub name: String,
     /// What it shows.
     pub title: String,
     /// What it says, for those who cannot see it.
@@ -106,8 +116,8 @@ impl Scene {
     pub(crate) const LABEL_SIZE: f64 = 11.0;
 
     /// A picture with its title.
-    pub(crate) fn new(name: &'static str, title: &str, width: f64, height: f64) -> Self {
-        let (title, summary) = (title.to_owned(), String::new());
+    pub(crate) fn new(name: impl Into<String>, title: &str, width: f64, height: f64) -> Self {
+        let (name, title, summary) = (name.into(), title.to_owned(), String::new());
         let heading = Text {
             at: [MARGIN, MARGIN + 12.0],
             words: title.clone(),

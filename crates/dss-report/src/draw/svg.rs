@@ -62,7 +62,7 @@ impl Scene {
 
     /// A part of an HTML page that has the report's style sheet.
     pub fn inline_svg(&self) -> String {
-        let (name, width, height) = (self.name, self.width, self.height);
+        let (name, width, height) = (&self.name, self.width, self.height);
         let mut out = format!(
             "<svg class=\"picture\" id=\"{name}\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
              aria-labelledby=\"{name}-t {name}-d\">\n"
@@ -74,7 +74,7 @@ impl Scene {
     }
 
     fn names(&self, out: &mut String) {
-        let (name, title, summary) = (self.name, escape(&self.title), escape(&self.summary));
+        let (name, title, summary) = (&self.name, escape(&self.title), escape(&self.summary));
         let _ = writeln!(
             out,
             "<title id=\"{name}-t\">{title}</title><desc id=\"{name}-d\">{summary}</desc>"

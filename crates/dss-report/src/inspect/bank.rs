@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::statistics::percentile;
 
-/// A kernel whose largest value stands at or beyond this position is called long (the paper's truncated kernels have
+/// A kernel whose largest value is at or beyond this position is called long (the paper's truncated kernels have
 /// this length).
 pub const LOCAL: usize = 128;
 
@@ -42,7 +42,7 @@ pub struct Peaks {
 
 impl Bank {
     /// The numbers of a layer's kernel tensor.
-    pub fn of(k: &Tensor<3>) -> Self {
+    pub fn from_tensor(k: &Tensor<3>) -> Self {
         let [c, h, l] = k.dims();
         Self { c, h, l, values: bridge::host(k) }
     }

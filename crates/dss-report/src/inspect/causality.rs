@@ -40,7 +40,7 @@ impl Causality {
     /// the head.
     ///
     /// The model must be in f64 for the tolerance to be met; sequences of length l must be possible.
-    pub fn of(model: &Model, l: usize) -> Self {
+    pub fn measure(model: &Model, l: usize) -> Self {
         let mut positions = vec![l / 4, l / 2, l - 1];
         positions.retain(|&at| at > 0);
         positions.dedup();
@@ -80,19 +80,19 @@ impl Causality {
     }
 }
 
-/// The activations `[L, H]` of one made-up sequence, with one position changed or none.
+/// The activations `[L, H]` of one artificial sequence, with one position changed or none.
 fn activations(
     model: &Model,
     prepared: &PreparedModel,
     l: usize,
     changed: Option<usize>,
 ) -> Vec<f64> {
-    let input = made_up(model.io().input, l, changed, &model.device());
+    let input = artificial_input(model.io().input, l, changed, &model.device());
     let (hidden, _) = model.hidden(input, &[l], prepared, Mode::Eval);
     bridge::host(&hidden)
 }
 
-fn made_up(kind: InputKind, l: usize, changed: Option<usize>, device: &Device) -> Input {
+fn artificial_input(kind: InputKind, l: usize, changed: Option<usize>, device: &Device) -> Input {
     match kind {
         InputKind::Tokens { vocab } => {
             let token = |i: usize| {
@@ -142,11 +142,11 @@ mod tests {
     fn one_direction_is_causal_and_two_are_not() {
         for input in [TOKENS, VALUES] {
             for norm in [dss_nn::NormKind::Batch, dss_nn::NormKind::Layer] {
-                let found = Causality::of(&model(|c| c.norm = norm, input, 50), 50);
+                let found = Causality::measure(&model(|c| c.norm = norm, input, 50), 50);
                 let Causality::Causal { positions, leak } = &found else { panic!("{found:?}") };
                 assert_eq!((positions.as_slice(), *leak < 1e-12), (&[12, 25, 49][..], true));
             }
-            let found = Causality::of(&model(|c| c.bidirectional = true, input, 50), 50);
+            let found = Causality::measure(&model(|c| c.bidirectional = true, input, 50), 50);
             assert!(
                 matches!(found, Causality::LooksAhead { by_design: true, leak, .. } if leak > 1e-3)
             );
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn nothing_to_see_is_said() {
-        let one = Causality::of(&model(|_| (), VALUES, 1), 1);
+        let one = Causality::measure(&model(|_| (), VALUES, 1), 1);
         assert!(matches!(one, Causality::Unknown { .. }));
-        let same = Causality::of(&model(|_| (), InputKind::Tokens { vocab: 1 }, 9), 9);
+        let same = Causality::measure(&model(|_| (), InputKind::Tokens { vocab: 1 }, 9), 9);
         assert!(matches!(same, Causality::Unknown { .. }));
     }
 }

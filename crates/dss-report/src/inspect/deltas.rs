@@ -27,18 +27,18 @@ pub struct Outlier {
 
 /// Δ for the real part of Λ and, unless it is the same, for the imaginary part.
 pub fn deltas(modes: &Modes) -> (Option<Deltas>, Option<Deltas>) {
-    let im = (!modes.tied).then(|| Deltas::of(&modes.delta_log_im)).flatten();
-    (Deltas::of(&modes.delta_log_re), im)
+    let im = (!modes.tied).then(|| Deltas::new(&modes.delta_log_im)).flatten();
+    (Deltas::new(&modes.delta_log_re), im)
 }
 
 impl Deltas {
     /// Of the Δ_log of all channels; `None` without any.
-    pub fn of(delta_log: &[f64]) -> Option<Self> {
+    pub fn new(delta_log: &[f64]) -> Option<Self> {
         let delta: Vec<f64> = delta_log.iter().map(|x| x.exp()).collect();
         let outlier = |h: usize| Outlier { channel: h, delta_log: delta_log[h] };
         Some(Self {
-            delta: Spread::of(&delta)?,
-            delta_log: Spread::of(delta_log)?,
+            delta: Spread::new(&delta)?,
+            delta_log: Spread::new(delta_log)?,
             outliers: far_out(delta_log).into_iter().map(outlier).collect(),
         })
     }
@@ -52,7 +52,7 @@ mod tests {
     fn the_outlier_of_the_paper_is_found() {
         let mut delta_log: Vec<f64> = (0..64).map(|i| -7.0 + 0.07 * f64::from(i)).collect();
         delta_log[17] = 22.0;
-        let found = Deltas::of(&delta_log).unwrap();
+        let found = Deltas::new(&delta_log).unwrap();
         assert_eq!(found.outliers, [Outlier { channel: 17, delta_log: 22.0 }]);
     }
 }

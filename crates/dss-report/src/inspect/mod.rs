@@ -106,7 +106,7 @@ impl Inspection {
     /// Reads a checkpoint and makes its kernels at the training length.
     ///
     /// # Errors
-    /// If the file is no checkpoint, or there is not enough memory.
+    /// If the file is not a checkpoint, or there is not enough memory.
     pub fn load(path: &Path, device: &Device) -> Result<Self> {
         // Before anything of the promised length is made: kernels, their f64 copies, and activations.
         let meta = checkpoint::load_meta(path)?;
@@ -128,7 +128,7 @@ impl Inspection {
         let len = model.config().positions_for(meta.io.len);
         let layers = model.layers.iter().filter_map(|block| {
             let mixer = block.mixer.get();
-            Some(Layer { modes: mixer.modes()?, kernels: Bank::of(&mixer.kernel(len)?) })
+            Some(Layer { modes: mixer.modes()?, kernels: Bank::from_tensor(&mixer.kernel(len)?) })
         });
         let layers = layers.collect();
         let rate = predict::encoder(&meta).ok().and_then(|encoder| encoder.rate());
@@ -146,12 +146,12 @@ impl Inspection {
         let mut layers = Vec::new();
         for Layer { modes, kernels } in &self.layers {
             let re: Vec<f64> = modes.lambda.iter().map(|z| z[0]).collect();
-            let half_life_steps = Spread::of(&modes.half_lives());
+            let half_life_steps = Spread::new(&modes.half_lives());
             let (delta_re, delta_im) = deltas(modes);
             layers.push(LayerReport {
                 modes: modes.lambda.len(),
                 growing: modes.growing(),
-                lambda_re: Spread::of(&re).ok_or_else(empty)?,
+                lambda_re: Spread::new(&re).ok_or_else(empty)?,
                 half_life_steps,
                 half_life_seconds: self
                     .rate
@@ -171,7 +171,7 @@ impl Inspection {
             layers,
             peaks: self.peaks(),
             past_end: self.past_end(),
-            causality: Causality::of(&self.model, len),
+            causality: Causality::measure(&self.model, len),
         })
     }
 

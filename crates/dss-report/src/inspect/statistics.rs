@@ -36,7 +36,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of these values; `None` without any.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn new(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |p| at_share(&sorted, p);

@@ -49,7 +49,7 @@ fn inspection(config: ModelConfig, len: usize, change: impl Fn(&str, &mut [f64])
     Inspection::new(model, meta)
 }
 
-/// Every tag is closed in order, attributes are quoted, and `&` and `<` stand only where they may.
+/// Every tag is closed in order, attributes are quoted, and `&` and `<` are only where they may be.
 fn well_formed(xml: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut parts = xml.split('<');
@@ -114,7 +114,7 @@ fn a_growing_mode_peaks_at_the_end_and_forbids_longer_sequences() {
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["peaks"]["argmax_95"], 299.0);
     assert_eq!(json["causality"]["verdict"], "causal");
-    // Cut to its first 100 taps, the same model goes on for ever.
+    // Cut to its first 100 taps, the same model has no end.
     let cut = with_mixer(DssConfig { kernel_len: 100, ..dss() });
     let cut = inspection(cut, 300, grow).report().unwrap();
     assert!(cut.past_end.allowed, "{:?}", cut.past_end);

@@ -65,14 +65,24 @@ fn trained(raw: Vec<(f64, f64)>) -> Vec<Series> {
 
 fn chart(
     run: &Run,
-    name: &'static str,
-    title: &'static str,
+    name: &str,
+    title: &str,
     summary: String,
     scale: Scale,
     series: Vec<Series>,
 ) -> Chart {
     let mark = run.best().map(|r| (r.step as f64, "kept checkpoint"));
-    Chart { name, title, summary, scale, series, mark, end: run.steps().max(1) as f64 }
+    Chart {
+        name: name.into(),
+        title: title.into(),
+        summary,
+        scale,
+        series,
+        mark,
+        x: (0.0, run.steps().max(1) as f64),
+        x_name: "step",
+        height: Chart::HEIGHT,
+    }
 }
 
 fn points(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {

@@ -1,10 +1,12 @@
 //! The report of a run: one HTML file that needs nothing else, neither a network nor scripts.
 //!
-//! It is made from what stands in the run directory, so it can be made at any time: of a run that goes on, was
-//! interrupted, or is finished.
+//! It is made from the files of the run directory, so it can be made at any time: while a run is at work, when it was
+//! interrupted, or when it is finished.
 
+mod answers;
 mod confusion;
 mod curves;
+mod generated;
 mod inside;
 mod page;
 mod run;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use dss_train::Scores;
 
 use super::run::Run;
-use super::{confusion, curves, inside, tables};
+use super::{answers, confusion, curves, generated, inside, tables};
 use crate::text::{count, counted, date, duration, escape, number, percent};
 
 /// The whole document.
@@ -20,15 +20,17 @@ pub(super) fn html(run: &Run) -> String {
     );
     head(run, &mut out);
     let charts = curves::html(run);
-    section(&mut out, "Learning curves", &charts, |charts| {
-        format!("<div class=\"charts\">\n{charts}</div>\n")
-    });
+    let grid = |charts: &str| format!("<div class=\"charts\">\n{charts}</div>\n");
+    section(&mut out, "Learning curves", &charts, grid);
+    section(&mut out, "Answers on the test set", &answers::regression(run), grid);
+    section(&mut out, "A text by the model", &generated::html(run), str::to_owned);
     if let Some(matrix) = run.test.as_ref().and_then(|t| t.scores.confusion.as_ref()) {
         let table = confusion::html(matrix, run.meta.as_ref().map_or(&[][..], |meta| &meta.labels));
         section(&mut out, "Confusion matrix of the test set", &table, str::to_owned);
     }
     let baselines = run.test.as_ref().map(|t| tables::baselines(&t.scores)).unwrap_or_default();
     section(&mut out, "Compared with simple methods, on the test set", &baselines, str::to_owned);
+    section(&mut out, "The worst answers on the test set", &answers::worst(run), grid);
     section(&mut out, "Inside the model", &inside::html(run), str::to_owned);
     let columns = |html: &str| format!("<div class=\"columns\">\n{html}</div>\n");
     section(&mut out, "Time, memory, environment", &tables::environment(run), columns);
@@ -68,10 +70,11 @@ fn head(run: &Run, out: &mut String) {
     }
     out.push_str("<dl class=\"cards\">\n");
     if let Some(test) = &run.test {
-        let note = match test.scores.majority() {
-            Some(share) => format!("most frequent class: {}", percent(share)),
-            None => String::new(),
+        let shown = |what: &str, share: Option<f64>| {
+            share.map_or_else(String::new, |share| format!("{what}: {}", percent(share)))
         };
+        let majority = shown("most frequent class", test.scores.majority());
+        let macro_f1 = shown("macro F1", test.scores.macro_f1());
         let examples = counted(test.scores.examples as u64, "example");
         let main = "main";
         card(
@@ -82,7 +85,8 @@ fn head(run: &Run, out: &mut String) {
             &[
                 &format!("checkpoint of step {}, best in validation", count(test.step)),
                 &examples,
-                &note,
+                &majority,
+                &macro_f1,
                 &other(&test.scores),
             ],
         );
@@ -108,10 +112,10 @@ fn head(run: &Run, out: &mut String) {
 /// What to say when there is no test result.
 fn unfinished(run: &Run) -> String {
     let planned = run.state.as_ref().map(|s| run.config.train.total_steps(s.steps_per_epoch));
-    let of = planned.map(|p| format!(" of {}", count(p))).unwrap_or_default();
+    let planned = planned.map(|p| format!(" of {}", count(p))).unwrap_or_default();
     format!(
-        "This run is not finished: it stands at step {}{of}, and there is no test result yet. \
-         Go on with it by <code>dss train {} --resume --out {}</code>.",
+        "This run is not finished: it is at step {}{planned}, and there is no test result yet. \
+         Resume it with <code>dss train {} --resume --out {}</code>.",
         count(run.steps()),
         escape(run.config.task.name()),
         escape(&run.dir)
@@ -145,7 +149,7 @@ fn footer(run: &Run, out: &mut String) {
     let started = run.environment.as_ref().map(|e| format!(", run of {}", date(e.started)));
     let _ = writeln!(
         out,
-        "<footer><p>dss {}{}. The numbers behind the curves stand in <code>metrics.jsonl</code>.</p></footer>",
+        "<footer><p>dss {}{}. The numbers behind the curves are in <code>metrics.jsonl</code>.</p></footer>",
         escape(version),
         started.unwrap_or_default()
     );

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use dss_format::TensorSpec;
 use dss_nn::checkpoint::{self, CheckpointMeta};
+use dss_train::answers::Answers;
 use dss_train::config::Config;
 use dss_train::environment::Environment;
-use dss_train::run_dir::{EvalRecord, Record, RunDir, State, TrainRecord, read_metrics};
+use dss_train::run_dir::{EvalRecord, Record, RunDir, TrainRecord, TrainingState, read_metrics};
 
 use crate::error::Result;
 
@@ -20,7 +21,9 @@ pub(super) struct Run {
     pub train: Vec<TrainRecord>,
     pub val: Vec<EvalRecord>,
     pub test: Option<EvalRecord>,
-    pub state: Option<State>,
+    /// Those of the test that is shown.
+    pub answers: Option<Answers>,
+    pub state: Option<TrainingState>,
     pub environment: Option<Environment>,
     pub tensors: Vec<TensorSpec>,
     /// What the checkpoint says of itself.
@@ -45,6 +48,7 @@ impl Run {
             train: Vec::new(),
             val: Vec::new(),
             test: None,
+            answers: None,
             state: None,
             environment: Environment::read(dir)?,
             tensors: Vec::new(),
@@ -60,9 +64,12 @@ impl Run {
                 }
             }
         }
+        // A resumed run is past the test that the answers are of.
+        let tested = run.test.as_ref().map(|test| test.step);
+        run.answers = Answers::read(dir)?.filter(|answers| Some(answers.step) == tested);
         let state = files.last().join("state.json");
         if state.exists() {
-            run.state = Some(State::load(&state)?);
+            run.state = Some(TrainingState::load(&state)?);
         }
         let checkpoints = [files.best(), files.last().join("model.safetensors")];
         if let Some(path) = checkpoints.iter().find(|p| p.exists()) {

@@ -50,18 +50,18 @@ pub(super) fn baselines(scores: &Scores) -> String {
     if scores.baselines.is_empty() {
         return String::new();
     }
-    let mut out = String::from(
-        "<table>\n<thead><tr><th scope=\"col\">method</th><th scope=\"col\">mean squared error</th>\
-         <th scope=\"col\">mean absolute error</th></tr></thead>\n<tbody>\n",
-    );
-    for Baseline { name, mse, mae } in scores.with_baselines() {
-        let _ = writeln!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>",
-            escape(&name),
-            number(mse),
-            number(mae)
-        );
+    let head: &[&str] = match scores.accuracy {
+        Some(_) => &["accuracy"],
+        None => &["mean squared error", "mean absolute error"],
+    };
+    let head: String = head.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+    let mut out =
+        format!("<table>\n<thead><tr><th scope=\"col\">method</th>{head}</tr></thead>\n<tbody>\n");
+    for Baseline { name, accuracy, mse, mae } in scores.with_baselines() {
+        let cells = [accuracy.map(percent), mse.map(number), mae.map(number)];
+        let cells: String =
+            cells.into_iter().flatten().map(|cell| format!("<td>{cell}</td>")).collect();
+        let _ = writeln!(out, "<tr><th scope=\"row\">{}</th>{cells}</tr>", escape(&name));
     }
     out.push_str("</tbody></table>\n");
     out

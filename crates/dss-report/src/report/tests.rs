@@ -2,9 +2,10 @@ use std::fs;
 
 use burn::tensor::Device;
 use dss_train::Scores;
+use dss_train::answers::{Answer, Answers, InputOutline, Outcome};
 use dss_train::config::{Config, Setting};
 use dss_train::environment::Environment;
-use dss_train::run_dir::{EvalRecord, Record, State, TrainRecord};
+use dss_train::run_dir::{EvalRecord, Record, TrainRecord, TrainingState};
 
 use super::*;
 use crate::text::count;
@@ -38,9 +39,13 @@ impl TestRun {
 
     fn state(&self, step: u64, steps_per_epoch: u64) {
         let split_hash = "5f2d".repeat(16);
-        let state = State { step, steps_per_epoch, split_hash, ..State::default() };
+        let state = TrainingState { step, steps_per_epoch, split_hash, ..TrainingState::default() };
         fs::write(self.dir.join("last/state.json"), serde_json::to_string(&state).unwrap())
             .unwrap();
+    }
+
+    fn answers(&self, step: u64, worst: Vec<Answer>, sample: Vec<Answer>) {
+        Answers { step, worst, sample }.write(&self.dir).unwrap();
     }
 
     fn report(&self) -> String {
@@ -160,12 +165,19 @@ fn a_finished_classification() {
     records.push(Record::Test(eval(3600, test, true)));
     made.metrics(&records);
     made.state(4000, 400);
-    Environment::current(2).write(&made.dir).unwrap();
+    Environment::current(2, None).write(&made.dir).unwrap();
     let labels: Vec<String> =
         (0..10).map(|i| if i == 3 { "<three>".to_owned() } else { i.to_string() }).collect();
     let trained = checkpoint(&made.dir.join("best.safetensors"), &labels);
+    let outcome = Outcome::Class { class: 3, likeliest: vec![(7, 0.9), (3, 0.1)] };
+    let inputs = vec![InputOutline::Text("[MAX 1 <2> ]".into())];
+    made.answers(3600, vec![Answer { example: 41, loss: 2.3, inputs, outcome }], Vec::new());
 
     let page = made.report();
+    assert!(page.contains("<pre class=\"input\">[MAX 1 &lt;2&gt; ]</pre>"));
+    let judged = "Example 42: label <b>&lt;three&gt;</b>, answer 7 (90.00\u{a0}%), &lt;three&gt; (10.00\u{a0}%)";
+    assert!(page.contains(judged), "{page}");
+    assert!(page.contains("macro F1: "));
     assert!(page.contains("72.34\u{a0}%") && page.contains("Test accuracy"));
     assert!(page.contains("&lt;three&gt;") && !page.contains("<three>"));
     assert!(page.contains("&lt;b&gt;odd &amp; &quot;strange&quot;&lt;/b&gt;"));
@@ -191,6 +203,81 @@ fn an_interrupted_regression() {
     assert!(page.contains("Best validation mean squared error"));
     assert!(!page.contains("Accuracy") && !page.contains("Confusion matrix"));
     assert_eq!(page.matches("<svg class=\"picture\"").count(), 3);
+}
+
+fn values(example: usize, inputs: Vec<InputOutline>, positions: Vec<usize>) -> Answer {
+    let shape = if positions.is_empty() { 1 } else { positions.len() };
+    let targets: Vec<f32> = (0..shape).map(|i| (0.3 * (example + i) as f32).sin() + 1.0).collect();
+    let outputs = targets.iter().map(|t| f64::from(*t) + 0.1 * noise(example as u64)).collect();
+    Answer { example, loss: 0.01, inputs, outcome: Outcome::Values { positions, targets, outputs } }
+}
+
+fn wave(channels: usize, positions: usize) -> InputOutline {
+    let data = (0..channels * positions).map(|i| (0.07 * i as f32).sin()).collect();
+    InputOutline::Values { channels, positions, data }
+}
+
+#[test]
+fn answers_of_a_regression() {
+    let made = TestRun::new("adding-answers", "adding", &[]);
+    made.metrics(&[train(4, false), Record::Test(eval(4, scores(4, false), true))]);
+    let dots = || (0..300).map(|i| values(i, Vec::new(), Vec::new())).collect();
+    let worst = [1, 2, 9].map(|channels| values(channels, vec![wave(channels, 80)], Vec::new()));
+    made.answers(4, worst.to_vec(), dots());
+    let page = made.report();
+    assert!(page.contains("id=\"scatter\"") && page.matches("<circle").count() >= 300);
+    // Lines of one and two channels, and rows of pixels of nine.
+    assert_eq!(page.matches("<svg class=\"picture\" id=\"worst-").count(), 3);
+    assert_eq!(page.matches("data:image/png").count(), 1);
+    // Those of another model are not shown.
+    made.answers(5, Vec::new(), dots());
+    assert!(!made.report().contains("id=\"scatter\""));
+    fs::write(made.dir.join("answers.json"), "{").unwrap();
+    assert!(write_report(&made.dir).unwrap_err().to_string().contains("answers.json"));
+}
+
+#[test]
+fn forecasts_beside_the_truth() {
+    let made = TestRun::new("forecast-answers", "forecast", &[("task.path", "a.csv")]);
+    made.metrics(&[train(4, false), Record::Test(eval(4, scores(4, false), true))]);
+    let window = |i: usize| values(i, vec![wave(1, 60)], (48..60).collect());
+    made.answers(4, vec![window(0)], vec![window(0), window(100)]);
+    let page = made.report();
+    assert_eq!(page.matches("<svg class=\"picture\" id=\"forecast-").count(), 2);
+    assert_eq!(page.matches("<svg class=\"picture\" id=\"worst-0\"").count(), 1);
+    assert!(
+        page.contains("Forecast, test window 101") && page.contains("steps after the last known")
+    );
+}
+
+#[test]
+fn pictures_are_pictures() {
+    let made = TestRun::new("smnist-answers", "smnist", &[]);
+    made.metrics(&[train(4, true), Record::Test(eval(4, scores(4, true), true))]);
+    let outcome = Outcome::Class { class: 1, likeliest: vec![(0, 1.0)] };
+    let answer = |example, inputs| Answer { example, loss: 9.0, inputs, outcome: outcome.clone() };
+    made.answers(4, vec![answer(0, vec![wave(1, 784)]), answer(1, vec![wave(0, 784)])], Vec::new());
+    let page = made.report();
+    assert_eq!(page.matches("data:image/png").count(), 1);
+}
+
+#[test]
+fn a_language_model_writes() {
+    use dss_nn::config::{DssConfig, InputKind, Io, ModelConfig, OutputKind};
+    let made = TestRun::new("lm-answers", "lm", &[("task.path", "a.txt")]);
+    let mixer = DssConfig { n: 4, variant: dss_nn::config::Variant::Exp, ..DssConfig::default() };
+    let config = ModelConfig { layers: 1, h: 4, mixer: mixer.into(), ..ModelConfig::default() };
+    let output = OutputKind::Position { outputs: 3 };
+    let io = Io { input: InputKind::Tokens { vocab: 3 }, output, len: 32 };
+    let model = dss_nn::Model::new(&config, &io, 0, &Device::flex()).unwrap();
+    let mut meta = dss_nn::CheckpointMeta { labels: vec!["a".into(); 3], ..model.meta() };
+    let encoder = r#"{"kind":"lm","unit":"char","symbols":["\n","<","b"],"len":32}"#;
+    meta.extra.insert(dss_format::encoder::ENCODER.into(), encoder.into());
+    dss_nn::checkpoint::save(made.dir.join("best.safetensors"), &model, &meta).unwrap();
+    let page = made.report();
+    let text = page.split("<pre class=\"input\">").nth(1).unwrap().split("</pre>").next().unwrap();
+    assert_eq!(text.replace("&lt;", "<").chars().count(), 600, "{text}");
+    assert!(text.contains("&lt;") && text.contains('b'));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use dss_nn::checkpoint;
 use dss_train::Scores;
 use dss_train::config::Config;
-use dss_train::run_dir::{self, Record, RunDir, State as TrainingState, read_metrics};
+use dss_train::run_dir::{self, Record, RunDir, TrainingState, read_metrics};
 
 use super::models::GridModel;
 use crate::error::Result;

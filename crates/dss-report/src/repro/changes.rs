@@ -20,7 +20,7 @@ const SILENT: [&str; 12] = [
     "train.plateau_factor",
 ];
 
-/// How a setting is called, `#` standing for its value.
+/// The words for a setting; `#` is its value.
 const WORDS: [(&str, &str); 24] = [
     ("task.train", "# training examples"),
     ("task.val", "# validation examples"),
@@ -48,7 +48,7 @@ const WORDS: [(&str, &str); 24] = [
     ("train.patience", "patience #"),
 ];
 
-/// Counts of which 0 stands for all there are.
+/// Counts that mean "all there are" if they are 0.
 const COUNTS: [&str; 3] = ["task.train", "task.val", "task.test"];
 
 /// What differs: the data first, then the model, then the training.
@@ -89,7 +89,7 @@ pub(super) fn between(here: &Config, paper: &Config) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-/// Where a key stands in the documents.
+/// Where a key comes in the documents.
 fn place(key: &str) -> usize {
     let position = |section: Section, name: &str| {
         let keys = section.key_docs("", MixerConfig::default().kind());
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn differences_read_as_a_list() {
-        let of = |preset| Config::resolve("listops", Some(preset), &[], &[]).unwrap();
-        let found = between(&of("laptop"), &of("paper"));
+        let listops = |preset| Config::resolve("listops", Some(preset), &[], &[]).unwrap();
+        let found = between(&listops("laptop"), &listops("paper"));
         let text = found.join("; ");
         assert!(text.starts_with("20000 training examples instead of 96000; "), "{text}");
         for part in [
@@ -131,7 +131,7 @@ mod tests {
         for silent in ["patience", "seed", "0 positions"] {
             assert!(!text.contains(silent), "{silent} in {text}");
         }
-        assert_eq!(between(&of("paper"), &of("paper")), [""; 0]);
+        assert_eq!(between(&listops("paper"), &listops("paper")), [""; 0]);
         let image = |preset| Config::resolve("image", Some(preset), &[], &[]).unwrap();
         let text = between(&image("laptop"), &image("paper")).join("; ");
         assert!(text.contains("with `bidirectional` instead of without"), "{text}");

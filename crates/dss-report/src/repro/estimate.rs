@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Device};
-use dss_data::{Batch, BatchInput, BatchTarget};
+use dss_data::{Batch, BatchInput, BatchTarget, TaskConfig};
 use dss_nn::{InputKind, Io, OutputKind};
 use dss_train::config::Config;
 use dss_train::gradients;
 use dss_train::threads;
 
-use super::{paper, tasks};
+use super::paper;
 use crate::error::Result;
 
 /// Two small batches: the time of a step is a line through theirs.
@@ -27,18 +27,19 @@ pub(super) fn seconds(
     threads: Option<usize>,
 ) -> Result<Option<f64>> {
     let task = &config.task;
-    let asked = tasks::counts(task).map_or(0, |[train, ..]| train);
+    let asked = task.counts().map_or(0, |[train, ..]| train);
     let examples = if asked > 0 { Some(asked) } else { paper::training_examples(task.name()) };
     let (Some(examples), Some(length)) = (examples, paper::length(task.name())) else {
         return Ok(None);
     };
-    let length = tasks::length(task).unwrap_or(length);
+    let length = task.length().filter(|len| *len > 0).unwrap_or(length);
     let [one, three] = threads::with(threads, || -> Result<[f64; 2]> {
         Ok([step(config, length, BATCHES[0], device)?, step(config, length, BATCHES[1], device)?])
     })??;
     let per_sequence = ((three - one) / (BATCHES[1] - BATCHES[0]) as f64).max(0.0);
     let examples_per_step = config.train.batch * config.train.accumulate;
-    let sequences = examples_per_step * tasks::sequences_per_example(task);
+    let sequences =
+        examples_per_step * if matches!(task, TaskConfig::Retrieval(_)) { 2 } else { 1 };
     let step = one + per_sequence * (sequences - BATCHES[0]) as f64;
     let steps = config.train.total_steps(config.train.steps_per_epoch(examples));
     Ok(Some(step * steps as f64))

@@ -3,7 +3,6 @@
 //! ```text
 //! grid.toml               what was asked for and decided: nothing is measured twice
 //! TASK-MODEL-SEED/        a run directory each
-//! data/                   generated data that the runs share
 //! table.md, .json, .csv, .html
 //! ```
 
@@ -23,7 +22,6 @@ use super::plan::{self, Plan};
 use super::progress::Progress;
 use super::setting::GridSetting;
 use super::table_kind::TableKind;
-use super::tasks;
 use crate::error::{Error, Result};
 
 /// What is asked for; what is left open is as the grid in the directory has it, or as the table suggests.
@@ -293,11 +291,6 @@ impl Grid {
 
     fn resolve(&self, task: &str, model: &GridModel) -> Result<Config> {
         let mut sets = Overlay::default();
-        if let Some(key) = tasks::cache_key(task) {
-            let data = std::path::absolute(self.root.join("data"));
-            let data = data.map_err(Error::io("cannot find", &self.root))?;
-            sets = sets.with(key, data.display().to_string());
-        }
         let plan = self.plan(task);
         sets.extend(plan.iter().flat_map(|plan| plan.settings.iter().cloned()));
         let asked = self.file.sets.iter().filter(|set| set.applies_to(task));
@@ -308,8 +301,8 @@ impl Grid {
             preset: Some(preset.to_owned()),
             model: Some(model.base.to_owned()),
             ablations: model.ablation.map(str::to_owned).into_iter().collect(),
-            files: Vec::new(),
             sets: sets.to_vec(),
+            ..config::Request::default()
         };
         Ok(settings.resolve()?.0)
     }
@@ -332,11 +325,11 @@ impl Grid {
 
     /// Finds tasks whose data are not there, unless all their runs are done.
     fn skip_missing(&mut self) {
-        let missing = |status: &catalogue::Status| status.state == catalogue::State::Missing;
+        let missing = |status: &catalogue::Status| status.state == catalogue::Availability::Missing;
         let asked = |status: &catalogue::Status| {
             let named = self.selection.tasks.iter().any(|task| task == status.task);
             let config = || self.base(status.task, models::reference());
-            named && !tasks::names_its_data(&config().task)
+            named && config().task.place().is_none()
         };
         let missing: Vec<_> = catalogue::list(self.data_dir.as_deref())
             .into_iter()

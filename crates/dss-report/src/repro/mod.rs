@@ -1,4 +1,4 @@
-//! The paper's tables, run again at a budget of one's choice.
+//! The paper's tables, run again at any budget.
 //!
 //! A [`Grid`] is task × model × seed, each an ordinary run directory; [`Grid::run`] works through what is not complete,
 //! [`Table`] shows what is there next to the paper's numbers ([`paper`]).
@@ -17,7 +17,6 @@ mod setting;
 mod speed;
 mod table;
 mod table_kind;
-mod tasks;
 
 pub use budget::Budget;
 pub use cell::{Cell, Outcome, RunStatus};

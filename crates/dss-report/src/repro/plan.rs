@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::speed::Speed;
-use super::tasks;
 
 /// Evaluations of a run.
 const EVALUATIONS: u64 = 8;
@@ -81,7 +80,7 @@ impl Plan {
         let wanted =
             steps.saturating_mul(per_step).min(MOST_POSITIONS / speed.length.max(1) as u64);
         let (here, there) = (training_examples(config), paper.map_or(0, training_examples));
-        // 0 stands for all there are.
+        // 0 means all there are.
         let grown = two_digits(wanted).min(there);
         let grown = (here > 0 && grown > here).then_some(grown);
         let epochs = steps.div_ceil((grown.unwrap_or(train) / per_step).max(1));
@@ -108,7 +107,7 @@ fn run_length(config: &Config, steps: u64, epochs: u64) -> Overlay {
 /// How many examples of a split are used, and the setting if that is fewer than there are.
 fn cut(config: &Config, there: u64, affordable: u64) -> (u64, Option<u64>) {
     let kept = two_digits(affordable).max(LEAST_EXAMPLES);
-    match kept < there && tasks::counts(&config.task).is_some() {
+    match kept < there && config.task.counts().is_some() {
         true => (kept, Some(kept)),
         false => (there, None),
     }
@@ -116,7 +115,7 @@ fn cut(config: &Config, there: u64, affordable: u64) -> (u64, Option<u64>) {
 
 /// Training examples that are asked for; 0 if the task does not count them, or for all there are.
 pub(super) fn training_examples(config: &Config) -> u64 {
-    tasks::counts(&config.task).map_or(0, |[train, ..]| train as u64)
+    config.task.counts().map_or(0, |[train, ..]| train as u64)
 }
 
 /// The number rounded down to two digits: small differences of speed do not show.

@@ -57,8 +57,8 @@ pub(super) fn measure(
         };
         let batch = config.train.evaluation_batch();
         let (begin, mut done) = (Instant::now(), 0);
-        evaluate_while(&model, &task.val, &task.spec, batch, &mut |n| {
-            done = n;
+        evaluate_while(&model, &task.val, &task.spec, batch, &mut |scored| {
+            done = scored.done;
             begin.elapsed() < limit / 2 && !stop.load(Ordering::Relaxed)
         })?;
         let seconds_per_example = begin.elapsed().as_secs_f64() / done.max(1) as f64;
@@ -82,7 +82,7 @@ fn steps(
     let mut optimiser = AdamW::default();
     let (mut begin, mut made) = (Instant::now(), 0);
     for epoch in 0.. {
-        let mut batches = epoch_batches(train, task, epoch, 0);
+        let mut batches = epoch_batches(train, task, epoch, 0)?;
         loop {
             let micro = batches.by_ref().take(train.accumulate);
             let micro: Vec<Batch> = micro.collect::<dss_data::Result<_>>()?;

@@ -1,7 +1,8 @@
 //! Runs the binary in a folder of its own.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A fresh folder that removes itself.
@@ -30,8 +31,22 @@ impl Folder {
 
     /// What comes of it.
     pub fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(self.command(args).output().unwrap())
+        Ran::new(self.command(args).output().unwrap())
     }
+}
+
+/// The command with bytes on its standard input.
+pub fn piped(folder: &Folder, args: &[&str], input: &[u8]) -> Ran {
+    let mut command = folder.command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // It may end before it has read everything, and waits when nobody reads its lines.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Ran::new(output)
 }
 
 impl Drop for Folder {
@@ -49,7 +64,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    pub fn of(output: Output) -> Self {
+    pub fn new(output: Output) -> Self {
         Self {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),

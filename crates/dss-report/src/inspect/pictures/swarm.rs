@@ -84,9 +84,8 @@ pub(super) fn delta_log(inspection: &Inspection) -> Scene {
         &behind,
     );
     let all = || {
-        let of =
-            |l: &Layer| l.modes.delta_log_re.iter().chain(&l.modes.delta_log_im).copied().collect();
-        inspection.layers.iter().flat_map(of as fn(&Layer) -> Vec<f64>)
+        let modes = inspection.layers.iter().map(|layer| &layer.modes);
+        modes.flat_map(|modes| modes.delta_log_re.iter().chain(&modes.delta_log_im).copied())
     };
     scene.summary = format!(
         "The values of Δ_log reach from {:.2} to {:.2}.",
@@ -140,7 +139,7 @@ fn swarms(
         let share = slot / groups.len().max(1) as f64;
         for (j, Group { values, ink }) in groups.iter().enumerate() {
             let middle = frame.x + slot * i as f64 + share * (j as f64 + 0.5);
-            // Two swarms of a layer stand closer to each other than to those of the next.
+            // Two swarms of a layer are closer to each other than to those of the next.
             let middle =
                 middle + if groups.len() == 2 { share * (0.12 - 0.24 * j as f64) } else { 0.0 };
             let heights: Vec<f64> = values.iter().map(|v| panel.py(*v)).collect();

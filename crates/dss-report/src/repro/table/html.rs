@@ -10,7 +10,7 @@ pub(super) fn page(table: &Table) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}, budget {budget}</title>\n<style>\n{style}{own}</style>\n</head>\n<body>\n<main>\n\
-         <header>\n<h1>{title}</h1>\n<p class=\"quiet\">Budget {budget}. {legend}</p>\n",
+         <header>\n<h1>{title}</h1>\n<p class=\"quiet\">Budget {budget}. {legend} Bold: the best of a column.</p>\n",
         title = escape(table.title),
         budget = escape(&table.budget.to_string()),
         style = crate::report::STYLE,
@@ -23,11 +23,11 @@ pub(super) fn page(table: &Table) -> String {
     out.push_str("</header>\n<div class=\"scroll\">\n<table class=\"grid-of-runs\">\n<thead>\n");
     head(&mut out, &layout::head(table), 1);
     for line in layout::about(table) {
-        row(&mut out, &line, "about");
+        row(&mut out, &line, &[], "about");
     }
     out.push_str("</thead>\n<tbody>\n");
     for line in layout::lines(table) {
-        row(&mut out, &line.cells, if line.reported { "reported" } else { "" });
+        row(&mut out, &line.cells, &line.best, if line.reported { "reported" } else { "" });
     }
     out.push_str("</tbody>\n</table>\n</div>\n<section>\n<h2>Runs</h2>\n<div class=\"scroll\">\n<table>\n<thead>\n");
     head(&mut out, &layout::RUNS.map(str::to_owned), 2);
@@ -43,7 +43,7 @@ pub(super) fn page(table: &Table) -> String {
     out
 }
 
-/// The first `left` columns stand to the left.
+/// The first `left` columns are aligned to the left.
 fn head(out: &mut String, cells: &[String], left: usize) {
     let cells = cells.iter().enumerate().map(|(i, cell)| {
         let class = if i < left { "" } else { " class=\"number\"" };
@@ -52,9 +52,10 @@ fn head(out: &mut String, cells: &[String], left: usize) {
     let _ = writeln!(out, "<tr>{}</tr>", cells.collect::<String>());
 }
 
-fn row(out: &mut String, cells: &[String], class: &str) {
-    let cells = cells.iter().enumerate().map(|(i, cell)| match i {
-        0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
+fn row(out: &mut String, cells: &[String], best: &[bool], class: &str) {
+    let cells = cells.iter().enumerate().map(|(i, cell)| match (i, best.get(i)) {
+        (0, _) => format!("<th scope=\"row\">{}</th>", escape(cell)),
+        (_, Some(true)) => format!("<td class=\"number best\">{}</td>", with_quiet_paper(cell)),
         _ => format!("<td class=\"number\">{}</td>", with_quiet_paper(cell)),
     });
     let _ = writeln!(out, "<tr class=\"{class}\">{}</tr>", cells.collect::<String>());

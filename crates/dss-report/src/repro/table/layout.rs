@@ -8,6 +8,8 @@ use crate::text::number;
 /// A line of the table.
 pub(super) struct Line {
     pub(super) cells: Vec<String>,
+    /// Of each cell, whether it has the best of our numbers in its column.
+    pub(super) best: Vec<bool>,
     /// Whether the system is only reported by the paper.
     pub(super) reported: bool,
 }
@@ -41,14 +43,26 @@ pub(super) fn about(table: &Table) -> Vec<Vec<String>> {
 /// A line for each system: `ours (paper)`.
 pub(super) fn lines(table: &Table) -> Vec<Line> {
     let average = has_average(table);
+    let is_accuracy = |i: usize| table.columns[i].measure == Some("accuracy");
+    let best: Vec<Option<f64>> = (0..table.columns.len())
+        .map(|i| best(table.rows.iter().filter_map(|row| row.entries[i].ours), is_accuracy(i)))
+        .collect();
+    let best_average = self::best(table.rows.iter().filter_map(|row| row.average), true);
     let row = |row: &super::Row| {
-        let entries = row.entries.iter().enumerate().map(|(i, entry)| {
-            shown(entry, row.model.is_some(), table.columns[i].measure == Some("accuracy"))
-        });
+        let entries = row
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(i, entry)| shown(entry, row.model.is_some(), is_accuracy(i)));
         let mean = row.average.map(|mean| format!("{mean:.2}"));
         let mean = average.then(|| with_paper(mean, row.paper_average.map(str::to_owned)));
         let label = if row.model.is_none() { format!("{} *", row.label) } else { row.label.into() };
+        let is_best = |ours: Option<f64>, best: Option<f64>| ours.is_some() && ours == best;
+        let entries_best =
+            row.entries.iter().zip(&best).map(|(entry, best)| is_best(entry.ours, *best));
+        let average_best = average.then(|| is_best(row.average, best_average));
         Line {
+            best: std::iter::once(false).chain(entries_best).chain(average_best).collect(),
             cells: std::iter::once(label).chain(entries).chain(mean).collect(),
             reported: row.model.is_none(),
         }
@@ -59,8 +73,8 @@ pub(super) fn lines(table: &Table) -> Vec<Line> {
             with_paper(entry.ours.map(|x| format!("{x:.0}")), entry.paper.map(str::to_owned))
         });
         let label = "DSS-softmax: argmax |K|, 95th percentile".to_owned();
-        let cells = std::iter::once(label).chain(entries).collect();
-        lines.push(Line { cells, reported: false });
+        let cells: Vec<String> = std::iter::once(label).chain(entries).collect();
+        lines.push(Line { best: vec![false; cells.len()], cells, reported: false });
     }
     lines
 }
@@ -118,6 +132,12 @@ pub(super) fn changes(table: &Table) -> Vec<(String, String)> {
 
 pub(super) const LEGEND: &str = "Test scores, accuracies in per cent: ours (the paper's). * as the paper reports it, not run here. ✗ as the paper \
      prints it: the model fails or cannot be run.";
+
+/// The best of at least two numbers.
+fn best(values: impl Iterator<Item = f64> + Clone, larger_is_better: bool) -> Option<f64> {
+    let several = values.clone().nth(1).is_some();
+    values.reduce(if larger_is_better { f64::max } else { f64::min }).filter(|_| several)
+}
 
 fn has_average(table: &Table) -> bool {
     table.rows.iter().any(|row| row.paper_average.is_some())

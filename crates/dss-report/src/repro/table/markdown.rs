@@ -11,9 +11,9 @@ pub(super) fn text(table: &Table) -> String {
         out += &line(&cells);
     }
     for row in layout::lines(table) {
-        out += &line(&row.cells);
+        out += &bold_line(&row);
     }
-    out += &format!("\n{}\n", escape(layout::LEGEND));
+    out += &format!("\n{} Bold: the best of a column.\n", escape(layout::LEGEND));
     for note in &table.notes {
         out += &format!("\n{}\n", escape(note));
     }
@@ -39,6 +39,16 @@ pub(super) fn text(table: &Table) -> String {
 fn line(cells: &[String]) -> String {
     let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
     format!("| {} |\n", cells.join(" | "))
+}
+
+/// A line with the best numbers in bold; those of the paper, in brackets behind them, are not.
+fn bold_line(row: &layout::Line) -> String {
+    let cells = row.cells.iter().zip(&row.best).map(|(cell, best)| match cell.split_once(" (") {
+        _ if !best => escape(cell),
+        Some((ours, paper)) => format!("**{}** ({}", escape(ours), escape(paper)),
+        None => format!("**{}**", escape(cell)),
+    });
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
 /// The first `left` columns to the left, the others to the right.

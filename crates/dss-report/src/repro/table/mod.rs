@@ -126,10 +126,9 @@ impl Table {
         let kind = grid.table();
         let mut columns: Vec<_> = grid.tasks().iter().map(|task| column(grid, task)).collect();
         let mut rows: Vec<Row> = Vec::new();
-        // The numbers of the Transformer are others': they are there even if it is not run here.
-        let is_reported = |row: &&PaperRow| match row.model {
-            Some("transformer") => grid.models().all(|model| model.name != "transformer"),
-            other => other.is_none(),
+        // Numbers of other papers are there even if the system is not run here.
+        let is_reported = |row: &&PaperRow| {
+            row.by_others && grid.models().all(|model| Some(model.name) != row.model)
         };
         for row in kind.paper().rows.iter().filter(is_reported) {
             let number = |task: &String| kind.paper().number(row, task);

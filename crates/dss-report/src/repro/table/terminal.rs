@@ -2,14 +2,17 @@
 
 use super::{Table, layout};
 
+/// Marks the best number of a column.
+const BEST: &str = "▸ ";
+
 /// The table, the runs, and what the budget changes.
 pub(super) fn text(table: &Table) -> String {
     let mut out = format!("{}, budget {}\n\n", table.title, table.budget);
     let mut lines = vec![layout::head(table)];
     lines.extend(layout::about(table));
-    lines.extend(layout::lines(table).into_iter().map(|line| line.cells));
+    lines.extend(layout::lines(table).iter().map(marked));
     out += &aligned(&lines, 1);
-    out += &format!("\n{}\n", layout::LEGEND);
+    out += &format!("\n{} {BEST}the best of a column.\n", layout::LEGEND);
     for note in &table.notes {
         out += &format!("{note}\n");
     }
@@ -28,6 +31,12 @@ pub(super) fn text(table: &Table) -> String {
         out += &format!("  {task}: {what}\n");
     }
     out
+}
+
+/// The cells of a line, with a mark before the best numbers.
+fn marked(line: &layout::Line) -> Vec<String> {
+    let cells = line.cells.iter().zip(&line.best);
+    cells.map(|(cell, best)| if *best { format!("{BEST}{cell}") } else { cell.clone() }).collect()
 }
 
 /// The first `left` columns to the left, the others to the right.

@@ -38,8 +38,8 @@ fn reported_rows_and_ours() {
     let text = table.to_text();
     for part in [
         "Non-State-Space best *",
-        "50.00 ± 1.50 (60.6)",
-        "40.00 ± 1.50 (51.6)",
+        "▸ 50.00 ± 1.50 (60.6)",
+        "  40.00 ± 1.50 (51.6)",
         "no data (85.7)",
         "200 (2000)",
         "16.00",
@@ -55,9 +55,23 @@ fn reported_rows_and_ours() {
     assert!(!text.contains("average"), "{text}");
     let markdown = markdown::text(&table);
     assert!(markdown.contains("| Non-State-Space best \\* | (49.5) | (47.4) | – |"), "{markdown}");
+    assert!(markdown.contains("| **50.00 ± 1.50** (60.6) |"), "{markdown}");
+    assert!(markdown.contains("| 40.00 ± 1.50 (51.6) |"), "{markdown}");
+    assert_eq!(html::page(&table).matches("class=\"number best\"").count(), 1);
     let lines: Vec<&str> = markdown.lines().filter(|line| line.starts_with("| ")).collect();
     let width = |line: &str| line.replace("\\|", "").matches('|').count();
     assert!(lines.iter().all(|line| [5, 9].contains(&width(line))), "{markdown}");
+}
+
+#[test]
+fn the_best_error_is_the_least_and_one_number_is_not_compared() {
+    let mut table = table("best", TableKind::Lra, &["listops", "delay"]);
+    table.columns[0].measure = Some("mse");
+    let best: Vec<Vec<bool>> = layout::lines(&table).into_iter().map(|line| line.best).collect();
+    let (kernel, softmax) = (best.len() - 1, best.len() - 2);
+    assert_eq!((best[softmax][1], best[kernel][1]), (false, true));
+    table.rows[softmax].entries[0].ours = None;
+    assert!(layout::lines(&table).iter().all(|line| line.best.iter().all(|best| !best)));
 }
 
 #[test]

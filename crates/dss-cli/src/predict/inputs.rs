@@ -1,0 +1,115 @@
+//! Which files are read: those named, those in folders, and standard input.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use dss_data::{Encoder, npy};
+
+use crate::failure::Failure;
+
+/// The files of a command line, in its order.
+pub(super) struct Inputs {
+    pub files: Vec<InputFile>,
+    /// A folder for what came from standard input.
+    temporary: Option<PathBuf>,
+}
+
+/// A file, and what it is called in answers.
+pub(super) struct InputFile {
+    pub name: String,
+    pub path: PathBuf,
+}
+
+impl Inputs {
+    /// A folder means the files below it that suit the encoder.
+    pub fn new(paths: &[PathBuf], encoder: &Encoder) -> Result<Self, Failure> {
+        let mut inputs = Self { files: Vec::new(), temporary: None };
+        for path in paths {
+            let start = inputs.files.len();
+            if path == Path::new("-") {
+                inputs.read_standard_input().map_err(|e| fault("standard input", e))?;
+            } else if path.is_dir() {
+                inputs.walk(path, encoder).map_err(|e| fault(path.display(), e))?;
+            } else {
+                inputs.push(path.clone());
+            }
+            if inputs.files.len() == start {
+                let message = format!("{}: no files for this model in this folder", path.display());
+                return Err(Failure::usage(message).hint("name the files"));
+            }
+        }
+        Ok(inputs)
+    }
+
+    fn push(&mut self, path: PathBuf) {
+        self.files.push(InputFile { name: path.display().to_string(), path });
+    }
+
+    fn walk(&mut self, folder: &Path, encoder: &Encoder) -> io::Result<()> {
+        let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, hidden) =
+                (entry.path(), entry.file_name().to_string_lossy().starts_with('.'));
+            // Links to folders are not followed: they may lead back.
+            if entry.file_type()?.is_dir() {
+                self.walk(&path, encoder)?;
+            } else if path.is_file() && !hidden && suits(encoder, &path) {
+                self.push(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Readers take files, some of them twice: what comes is written to one.
+    fn read_standard_input(&mut self) -> io::Result<()> {
+        if self.temporary.is_some() {
+            return Err(io::Error::other("can be read only once"));
+        }
+        let free = |i: &u32| {
+            let folder =
+                std::env::temp_dir().join(format!("dss-predict-{}-{i}", std::process::id()));
+            fs::create_dir(&folder).map(|()| folder)
+        };
+        let folder = (0..100)
+            .map(|i| free(&i))
+            .find(|made| !made.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AlreadyExists));
+        let folder = folder.unwrap_or_else(|| Err(io::Error::other("no free folder for it")))?;
+        let mut start = Vec::new();
+        self.temporary = Some(folder.clone());
+        let mut input = io::stdin().lock();
+        (&mut input).take(npy::MAGIC.len() as u64).read_to_end(&mut start)?;
+        let path = folder.join(if start.starts_with(npy::MAGIC) { "-.npy" } else { "-" });
+        let mut file = File::create_new(&path)?;
+        file.write_all(&start)?;
+        io::copy(&mut input, &mut file)?;
+        self.files.push(InputFile { name: "-".to_owned(), path });
+        Ok(())
+    }
+}
+
+impl Drop for Inputs {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.temporary {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn fault(name: impl std::fmt::Display, error: io::Error) -> Failure {
+    Failure::failed(eyre::eyre!("{name}: {error}"))
+}
+
+/// Whether a file of a folder is one that the encoder reads, by its name; any may hold text or numbers.
+fn suits(encoder: &Encoder, path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    match encoder {
+        Encoder::Speech(_) => ends(&[".wav", ".flac"]),
+        Encoder::Images(_) | Encoder::Grey(_) | Encoder::Pathfinder(_) => {
+            ends(&[".png", ".bin"]) || name.contains("idx3")
+        }
+        _ => true,
+    }
+}
