@@ -1,0 +1,155 @@
+//! Trained models: whole sequences, and streams with a state.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dss_format::encoder::Encoder;
+use dss_format::feed::Feed;
+use dss_infer::{Input, Model, State};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays::{Source, source};
+use crate::value_error;
+
+/// Positions of one sequence as they come from Python.
+enum Positions<'py> {
+    Tokens(Source<'py, u32>),
+    Values(Source<'py, f32>),
+}
+
+impl<'py> Positions<'py> {
+    fn new(any: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if any.cast::<numpy::PyArrayDyn<u32>>().is_ok() {
+            return Ok(Self::Tokens(source(any, "tokens")?));
+        }
+        Ok(Self::Values(source(any, "values")?))
+    }
+
+    fn input(&self) -> Input<'_> {
+        match self {
+            Self::Tokens(tokens) => Input::Tokens(tokens.slice()),
+            Self::Values(values) => Input::Values(values.slice()),
+        }
+    }
+}
+
+/// A trained model.
+#[pyclass(frozen)]
+pub struct NativeModel(Arc<Model>);
+
+#[pymethods]
+impl NativeModel {
+    /// Reads a model file.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let model = py.detach(|| Model::load(&path)).map_err(value_error)?;
+        Ok(Self(Arc::new(model)))
+    }
+
+    /// Settings, labels and metadata, as JSON.
+    fn meta(&self) -> PyResult<String> {
+        serde_json::to_string(self.0.meta()).map_err(value_error)
+    }
+
+    /// The answer for one sequence, or for a pair of them: `[O]`, or `[L, O]` with an answer per position.
+    #[pyo3(signature = (first, second = None))]
+    fn forward<'py>(
+        &self,
+        py: Python<'py>,
+        first: &Bound<'py, PyAny>,
+        second: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let first = Positions::new(first)?;
+        let second = second.map(Positions::new).transpose()?;
+        let (first, second) = (first.input(), second.as_ref().map(Positions::input));
+        let model = &self.0;
+        let out = py.detach(|| match second {
+            Some(second) => model.forward_pair(first, second),
+            None => model.forward(first),
+        });
+        rows(py, out.map_err(value_error)?, model.outputs())
+    }
+
+    /// The tokens of a text, as the model was trained on it.
+    fn tokens<'py>(&self, py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let encoder = Encoder::from_extra(&self.0.meta().extra).map_err(value_error)?;
+        let Feed::Tokens(mut feed) = encoder.feed().map_err(value_error)? else {
+            return Err(value_error("this model does not take text"));
+        };
+        let mut tokens = Vec::new();
+        feed.push(text, &mut tokens).map_err(value_error)?;
+        feed.finish(&mut tokens).map_err(value_error)?;
+        Ok(tokens.into_pyarray(py))
+    }
+
+    /// A stream before its first position.
+    fn stream(&self) -> PyResult<NativeStream> {
+        let state = self.0.state().map_err(value_error)?;
+        Ok(NativeStream { model: self.0.clone(), state: Mutex::new(state) })
+    }
+
+    /// A stream from the bytes of its state.
+    fn resume(&self, state: &[u8]) -> PyResult<NativeStream> {
+        let state = State::from_bytes(&self.0, state).map_err(value_error)?;
+        Ok(NativeStream { model: self.0.clone(), state: Mutex::new(state) })
+    }
+}
+
+/// A stream through a model.
+#[pyclass(frozen)]
+pub struct NativeStream {
+    model: Arc<Model>,
+    state: Mutex<State>,
+}
+
+impl NativeStream {
+    fn with<R>(&self, body: impl FnOnce(&mut State) -> R) -> R {
+        body(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[pymethods]
+impl NativeStream {
+    /// Takes the next positions; gives the answers after the last `answers` of them: `[answers, O]`.
+    fn push<'py>(
+        &self,
+        py: Python<'py>,
+        positions: &Bound<'py, PyAny>,
+        answers: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let positions = Positions::new(positions)?;
+        let (model, input) = (&self.model, positions.input());
+        let size = answers.checked_mul(model.outputs());
+        let size = size.ok_or_else(|| value_error("more answers than memory can hold"))?;
+        let out = py.detach(|| {
+            let mut out = vec![0.0; size];
+            self.with(|state| model.block_step(state, input, &mut out)).map(|()| out)
+        });
+        rows(py, out.map_err(value_error)?, model.outputs())
+    }
+
+    /// Positions taken so far.
+    #[getter]
+    fn position(&self) -> u64 {
+        self.with(|state| state.position())
+    }
+
+    /// Back to before the first position.
+    fn reset(&self) {
+        self.with(State::reset);
+    }
+
+    /// All that the stream remembers.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.with(|state| state.to_bytes(&self.model)).map_err(value_error)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+/// `[rows, O]` of a flat vector.
+fn rows(py: Python<'_>, out: Vec<f32>, outputs: usize) -> PyResult<Bound<'_, PyArray2<f32>>> {
+    let rows = out.len() / outputs.max(1);
+    out.into_pyarray(py).reshape([rows, outputs])
+}

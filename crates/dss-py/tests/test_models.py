@@ -1,0 +1,91 @@
+"""Trained models: whole sequences, streams, and the same files in plain PyTorch."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import diagonal_ssm
+
+MODELS = pathlib.Path(__file__).parents[2] / "dss-cli" / "page"
+FILES = sorted(MODELS.rglob("*.safetensors"))
+
+
+def sequence(model, length, seed=0):
+    """A random sequence that the model can take."""
+    random, given = np.random.default_rng(seed), model.meta["io"]["input"]
+    if given["kind"] == "tokens":
+        return random.integers(0, given["vocab"], length)
+    return random.standard_normal((length, given["channels"])).astype(np.float32)
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+def test_there_are_models():
+    assert FILES
+
+
+def test_stream_equals_sequence(path):
+    model = diagonal_ssm.load(path)
+    x = sequence(model, 200)
+    whole, stream = model.forward(x), model.stream()
+    stream.push(x[:70])
+    resumed = model.stream(stream.state())
+    assert resumed.position == 70
+    last = resumed.push(x[70:])
+    wanted = whole[-1] if whole.ndim == 2 else whole
+    np.testing.assert_allclose(last, wanted, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(last, stream.push(x[70:]))
+    stream.reset()
+    assert stream.position == 0
+
+
+def test_plain_pytorch_gives_the_same(path):
+    torch = pytest.importorskip("torch")
+    from diagonal_ssm import dss_model
+
+    model, plain = diagonal_ssm.load(path), dss_model.load(path)
+    x = sequence(model, 150)
+    with torch.no_grad():
+        batch = torch.from_numpy(x)[None]
+        np.testing.assert_allclose(plain(batch)[0].numpy(), model.forward(x), rtol=1e-3, atol=1e-4)
+        state, stream = plain.initial_state(1), model.stream()
+        for t in range(20):
+            y, state = plain.step(batch[:, t], state)
+            np.testing.assert_allclose(y[0].numpy(), stream.push(x[t : t + 1]), rtol=1e-3, atol=1e-4)
+
+
+def test_classes_and_probabilities(path):
+    model = diagonal_ssm.load(path)
+    if model.meta["io"]["output"]["kind"] != "sequence":
+        pytest.skip("an answer per position")
+    xs = [sequence(model, length, length) for length in (30, 50)]
+    p = model.predict_proba(xs)
+    np.testing.assert_allclose(p.sum(1), 1)
+    assert [str(name) for name in model.predict(xs)] == [model.labels[i] for i in p.argmax(1)]
+
+
+def test_wrong_input_is_an_error(path, tmp_path):
+    model = diagonal_ssm.load(path)
+    with pytest.raises(ValueError, match="expected"):
+        model.forward(np.zeros((3, 4, 5)))
+    with pytest.raises(ValueError):
+        model.stream(b"not a state")
+    with pytest.raises(FileNotFoundError):
+        diagonal_ssm.load(tmp_path / "none")
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ValueError):
+        diagonal_ssm.load(damaged)
+
+
+def test_text():
+    texts = [m for m in map(diagonal_ssm.load, FILES) if m.meta["io"]["input"]["kind"] == "tokens"]
+    assert texts
+    out = texts[0].forward("Now is the winter")
+    assert np.isfinite(out).all()
+    with pytest.raises(ValueError, match="from 0 to"):
+        texts[0].forward([10**6])
