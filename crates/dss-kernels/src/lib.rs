@@ -12,7 +12,8 @@
 //! | chunked scan | [`Scan`] | sequences of any length in bounded memory, forward and backward |
 //!
 //! [`block::Block`] is the convolution together with all that surrounds it in a network: norm, GELU, projection, residual.
-//! [`attention`] is softmax attention, whole and step by step, to compare with; [`recurrent`] runs recurrent nets.
+//! [`attention`] is softmax attention, whole and step by step, to compare with, [`kernelised`] attention without a softmax,
+//! [`fourier`] the mixing of FNet; [`recurrent`] runs recurrent nets.
 //! [`frozen`] is what surrounds it alone, for a trained network that runs by whichever of the three forms.
 //!
 //! ```
@@ -91,8 +92,10 @@ pub mod block;
 mod complex;
 pub mod conv;
 mod error;
+pub mod fourier;
 pub mod init;
 pub mod kernel;
+pub mod kernelised;
 mod lines;
 mod par;
 pub mod plans;

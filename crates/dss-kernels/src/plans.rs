@@ -1,6 +1,7 @@
 //! Plans that are used again: tables and scratch of the last few sizes, for all callers of a process.
 
 use crate::block::{Block, BlockConfig, Buffers};
+use crate::fourier::{Fourier, FourierConfig};
 use crate::kernel::{Kernel, KernelConfig};
 use crate::{Error, Real, s4, s4d};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -52,6 +53,8 @@ pub trait Planned: Real {
     fn s4_kernels() -> &'static PlanCache<s4::KernelConfig, s4::Kernel<Self>>;
     /// Of S4D's kernels.
     fn s4d_kernels() -> &'static PlanCache<s4d::KernelConfig, s4d::Kernel<Self>>;
+    /// Of Fourier mixing.
+    fn fouriers() -> &'static PlanCache<FourierConfig, Fourier<Self>>;
     /// What all blocks keep their activations in.
     fn buffers() -> Arc<Buffers<Self>>;
 }
@@ -74,6 +77,10 @@ macro_rules! planned {
             fn s4d_kernels() -> &'static PlanCache<s4d::KernelConfig, s4d::Kernel<Self>> {
                 static KERNELS: PlanCache<s4d::KernelConfig, s4d::Kernel<$t>> = PlanCache::new();
                 &KERNELS
+            }
+            fn fouriers() -> &'static PlanCache<FourierConfig, Fourier<Self>> {
+                static FOURIERS: PlanCache<FourierConfig, Fourier<$t>> = PlanCache::new();
+                &FOURIERS
             }
             fn buffers() -> Arc<Buffers<Self>> {
                 static BUFFERS: LazyLock<Arc<Buffers<$t>>> = LazyLock::new(Arc::default);

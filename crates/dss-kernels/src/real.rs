@@ -6,7 +6,7 @@ use pulp::{Simd, WithSimd};
 use std::any::TypeId;
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Mul, Neg, Sub};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// `f32` or `f64`: the precision of inputs, outputs and the O(L) work. What is made of the parameters once per call, the
 /// O(H·N) work, is done in f64 whatever this is.
@@ -62,6 +62,10 @@ pub trait Real:
     #[doc(hidden)]
     fn exp_nonpositive(self, fuse: bool) -> Self;
 
+    /// The complex Fourier transform of a length.
+    #[doc(hidden)]
+    fn transform(len: usize) -> Box<dyn Transform<Self>>;
+
     #[doc(hidden)]
     fn lanes<S: Simd>() -> usize {
         size_of::<Self::V<S>>() / size_of::<Self>()
@@ -82,6 +86,26 @@ pub trait Real:
     fn vfnma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
     #[doc(hidden)]
     fn vsum<S: Simd>(s: S, a: Self::V<S>) -> Self;
+}
+
+/// A complex Fourier transform, forwards and without a factor.
+#[doc(hidden)]
+pub trait Transform<T>: Send + Sync {
+    /// How many numbers it works with besides its input.
+    fn scratch_len(&self) -> usize;
+
+    /// Transforms each of the consecutive sequences of its length in place.
+    fn process(&self, buffer: &mut [Complex<T>], scratch: &mut [Complex<T>]);
+}
+
+impl<T: rustfft::FftNum> Transform<T> for Arc<dyn rustfft::Fft<T>> {
+    fn scratch_len(&self) -> usize {
+        self.get_inplace_scratch_len()
+    }
+
+    fn process(&self, buffer: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        self.process_with_scratch(buffer, scratch);
+    }
 }
 
 mod sealed {
@@ -133,6 +157,9 @@ macro_rules! real {
             #[inline(always)]
             fn exp_nonpositive(self, fuse: bool) -> Self {
                 activation::$t::exp_nonpositive(fuse, self)
+            }
+            fn transform(len: usize) -> Box<dyn Transform<Self>> {
+                Box::new(rustfft::FftPlanner::<$t>::new().plan_fft_forward(len))
             }
             pulp_ops!($t, $v);
         }

@@ -7,13 +7,16 @@ mod attention;
 mod ckconv;
 mod dss;
 mod exp_rnn;
+mod fnet;
 mod gru;
+mod linear_attention;
 mod lipschitz_rnn;
 mod lru;
 mod lstm;
 mod mega_ema;
 mod nrde;
 mod ode_rnn;
+mod performer;
 mod recurrent;
 mod s4;
 mod s4d;
@@ -31,13 +34,16 @@ pub use attention::AttentionConfig;
 pub use ckconv::CkconvConfig;
 pub use dss::{Delta, DssConfig, LambdaInit, Variant};
 pub use exp_rnn::{ExpRnnConfig, RotationInit};
+pub use fnet::FnetConfig;
 pub use gru::GruConfig;
+pub use linear_attention::LinearAttentionConfig;
 pub use lipschitz_rnn::{LipschitzRnnConfig, SolverKind};
 pub use lru::LruConfig;
 pub use lstm::LstmConfig;
 pub use mega_ema::MegaEmaConfig;
 pub use nrde::NrdeConfig;
 pub use ode_rnn::OdeRnnConfig;
+pub use performer::{PerformerConfig, PerformerKernel};
 pub use s4::S4Config;
 pub use s4d::{Discretisation, S4dConfig, S4dInit};
 pub use s5::S5Config;
@@ -134,6 +140,12 @@ mixers! {
     Nrde(NrdeConfig) = "nrde",
     /// A convolution whose kernels are a network.
     Ckconv(CkconvConfig) = "ckconv",
+    /// Attention with φ = elu + 1 in place of the softmax.
+    LinearAttention(LinearAttentionConfig) = "linear-attention",
+    /// Attention with relu or random features in place of the softmax.
+    Performer(PerformerConfig) = "performer",
+    /// A Fourier transform over positions and channels.
+    Fnet(FnetConfig) = "fnet",
 }
 
 impl Default for MixerConfig {

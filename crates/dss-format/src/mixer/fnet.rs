@@ -1,0 +1,40 @@
+//! FNet (Lee-Thorp et al. 2021): the real part of a Fourier transform over positions and channels. No tensors.
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::recurrent::no_step;
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::{Error, Result};
+use crate::tensors::TensorSpec;
+
+/// The settings of FNet: none. The transform has the length that the model is made for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct FnetConfig {}
+
+impl MixerSettings for FnetConfig {
+    fn title(&self) -> &'static str {
+        "FNet"
+    }
+
+    fn size(&self) -> String {
+        "no parameters".to_owned()
+    }
+
+    fn validate(&self, context: &MixerContext) -> Result<()> {
+        if context.bidirectional {
+            return Ok(());
+        }
+        let what = "mixer = \"fnet\" looks at whole sequences, so it cannot be causal: set bidirectional to true";
+        Err(Error::setting(&["model.bidirectional"], what))
+    }
+
+    fn tensors(&self, _context: &MixerContext) -> Vec<TensorSpec> {
+        Vec::new()
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        no_step("fnet")
+    }
+}

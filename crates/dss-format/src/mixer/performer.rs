@@ -1,0 +1,146 @@
+//! Performer (Choromanski et al. 2021): attention with weights φ(q)·φ(k), φ either relu or random features whose products
+//! are the softmax's weights in expectation (FAVOR+).
+//!
+//! The tensors of [`AttentionConfig`] with `project`, and
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `features` | `[m, d]` | the random directions of kernel "favor"; not trained |
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::recurrent::no_step;
+use super::{AttentionConfig, MixerConfig, MixerContext, MixerSettings};
+use crate::error::{Error, Result};
+use crate::tensors::{ParamGroup, TensorSpec};
+
+/// φ of Performer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PerformerKernel {
+    /// max(x, 0) + 10⁻³.
+    #[default]
+    Relu,
+    /// Positive random features of the softmax.
+    Favor,
+}
+
+/// The settings of Performer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct PerformerConfig {
+    /// Number of heads; they divide the width.
+    pub heads: usize,
+    /// Width Q of queries, keys and values together over all heads; 0 = the model's h.
+    pub width: usize,
+    /// Whether the projections have biases.
+    pub bias: bool,
+    /// Weights of keys: relu, or favor (random features of the softmax).
+    pub kernel: PerformerKernel,
+    /// Random features m of each head with kernel favor; 0 = 256, or 64 without projections.
+    pub features: usize,
+    /// Whether there are projections; false = queries, keys and values are the input itself, as in S4's code.
+    pub project: bool,
+}
+
+impl Default for PerformerConfig {
+    fn default() -> Self {
+        Self {
+            heads: 4,
+            width: 0,
+            bias: false,
+            kernel: PerformerKernel::default(),
+            features: 0,
+            project: true,
+        }
+    }
+}
+
+impl PerformerConfig {
+    /// The heads and the projections around them.
+    pub fn frame(&self) -> AttentionConfig {
+        let Self { heads, width, bias, .. } = *self;
+        AttentionConfig { heads, width, bias }
+    }
+
+    /// m: features of a head of d channels.
+    pub fn features_in(&self, d: usize) -> usize {
+        match (self.kernel, self.features, self.project) {
+            (PerformerKernel::Relu, ..) => d,
+            (PerformerKernel::Favor, 0, true) => 256,
+            (PerformerKernel::Favor, 0, false) => 64,
+            (PerformerKernel::Favor, m, _) => m,
+        }
+    }
+
+    /// What is added to every feature.
+    pub fn feature_eps(&self) -> f64 {
+        match (self.kernel, self.project) {
+            (PerformerKernel::Relu, _) => 1e-3,
+            (PerformerKernel::Favor, true) => 1e-6,
+            (PerformerKernel::Favor, false) => 1e-4,
+        }
+    }
+
+    /// What is added to a sum of weights before it divides.
+    pub fn denominator_eps(&self) -> f64 {
+        if self.project { 0.0 } else { 1e-6 }
+    }
+}
+
+impl MixerSettings for PerformerConfig {
+    fn title(&self) -> &'static str {
+        "Performer"
+    }
+
+    fn size(&self) -> String {
+        match self.kernel {
+            PerformerKernel::Relu => format!("{} heads, relu", self.heads),
+            PerformerKernel::Favor => {
+                format!("{} heads, m = {} random features", self.heads, self.features_in(0))
+            }
+        }
+    }
+
+    fn validate(&self, context: &MixerContext) -> Result<()> {
+        self.frame().validate(context)?;
+        if self.kernel == PerformerKernel::Relu && self.features != 0 {
+            let what = format!(
+                "kernel = \"relu\" has no random features, but features is {}: set it to 0, or kernel to \"favor\"",
+                self.features
+            );
+            return Err(Error::setting(&["model.mixer.features", "model.mixer.kernel"], what));
+        }
+        if self.project {
+            return Ok(());
+        }
+        if self.bias {
+            let what =
+                "without projections there are no biases: set bias to false, or project to true";
+            return Err(Error::setting(&["model.mixer.bias", "model.mixer.project"], what));
+        }
+        if self.frame().width_in(context.h) != context.h {
+            let what = format!(
+                "without projections the width is h = {}, but is {}: set it to 0, or project to true",
+                context.h, self.width
+            );
+            return Err(Error::setting(&["model.mixer.width", "model.mixer.project"], what));
+        }
+        Ok(())
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let mut all = if self.project { self.frame().tensors(context) } else { Vec::new() };
+        if self.kernel == PerformerKernel::Favor {
+            let d = self.frame().width_in(context.h) / self.heads.max(1);
+            let w = TensorSpec::new("features", &[self.features_in(d), d], ParamGroup::Other);
+            all.push(TensorSpec { trained: false, ..w });
+        }
+        all
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        no_step("performer")
+    }
+}
