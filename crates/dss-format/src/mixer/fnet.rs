@@ -26,7 +26,8 @@ impl MixerSettings for FnetConfig {
         if context.bidirectional {
             return Ok(());
         }
-        let what = "mixer = \"fnet\" looks at whole sequences, so it cannot be causal: set bidirectional to true";
+        let what = "mixer = \"fnet\" looks at whole sequences, so it cannot be causal: set bidirectional to true, or take \
+                    another mixer";
         Err(Error::setting(&["model.bidirectional"], what))
     }
 

@@ -8,7 +8,9 @@ mod ckconv;
 mod diagonal;
 mod dss;
 mod exp_rnn;
+mod fnet;
 mod gated;
+mod kernelised;
 mod lipschitz_rnn;
 mod mega_ema;
 mod nrde;
@@ -30,7 +32,9 @@ use crate::state::{Bytes, State};
 use diagonal::{LruNet, S5Net};
 use dss::Dss;
 use exp_rnn::ExpRnnNet;
+use fnet::FnetMixer;
 use gated::{Gates, GruNet, LstmNet};
+use kernelised::KernelisedMixer;
 use lipschitz_rnn::LipschitzRnnNet;
 use mega_ema::MegaEma;
 use ode_rnn::OdeRnnNet;
@@ -79,6 +83,18 @@ pub(crate) fn load(
         }
         MixerConfig::Nrde(config) => {
             let mixer = nrde::NrdeMixer::new(*config, context, arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::LinearAttention(config) => {
+            let mixer = KernelisedMixer::linear_attention(*config, context, arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::Performer(config) => {
+            let mixer = KernelisedMixer::performer(*config, context, arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::Fnet(config) => {
+            let mixer = FnetMixer { config: *config, context };
             Ok((Box::new(mixer), Around::Residual(residual)))
         }
     }

@@ -3,6 +3,7 @@
 use super::{FeatureMap, KernelisedConfig};
 use crate::error::{Error, Result, check_finite, check_len};
 use crate::real::Real;
+use std::sync::Arc;
 
 /// S and z of one stream, in f64: all terms of z are positive, and in f32 new ones would be lost after some 10⁶ steps.
 ///
@@ -39,7 +40,7 @@ enum StepMap {
     EluPlusOne,
     Relu(f64),
     /// w/d^¼ [m, d], c of keys, and ε.
-    Favor(Vec<f64>, f64, f64),
+    Favor(Arc<[f64]>, f64, f64),
 }
 
 impl KernelisedState {

@@ -6,7 +6,7 @@
 mod block;
 pub(crate) mod complex;
 mod conv;
-mod dft;
+pub(crate) mod dft;
 mod embed;
 mod encode;
 mod kernel;

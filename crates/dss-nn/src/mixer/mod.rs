@@ -8,7 +8,10 @@ mod attention;
 mod ckconv;
 mod dss;
 mod exp_rnn;
+mod fnet;
 mod gru;
+mod kernelised;
+mod linear_attention;
 mod lipschitz_rnn;
 mod lru;
 mod lstm;
@@ -16,6 +19,7 @@ mod mega_ema;
 mod modes;
 mod nrde;
 mod ode_rnn;
+mod performer;
 mod recurrent;
 mod s4;
 mod s4d;
@@ -39,11 +43,13 @@ use crate::ops::{BatchStats, NormMode};
 use crate::prepared::Prepared;
 use crate::random::stream;
 
-pub use attention::AttentionLayer;
+pub use attention::{AttentionLayer, Projection};
 pub use ckconv::{CkconvLayer, WeightNormed};
 pub use dss::DssLayer;
 pub use exp_rnn::ExpRnnLayer;
+pub use fnet::FnetLayer;
 pub use gru::GruLayer;
+pub use linear_attention::LinearAttentionLayer;
 pub use lipschitz_rnn::LipschitzRnnLayer;
 pub use lru::LruLayer;
 pub use lstm::LstmLayer;
@@ -51,6 +57,7 @@ pub use mega_ema::MegaEmaLayer;
 pub use modes::{Eigenvalue, ModeStep, Modes};
 pub use nrde::{NrdeLayer, log_signatures};
 pub use ode_rnn::OdeRnnLayer;
+pub use performer::PerformerLayer;
 pub use s4::S4Layer;
 pub use s4d::S4dLayer;
 pub use s5::S5Layer;
@@ -112,6 +119,12 @@ mixers! {
     Nrde(NrdeLayer),
     /// A convolution whose kernels are a network.
     Ckconv(CkconvLayer),
+    /// Attention with φ = elu + 1 in place of the softmax.
+    LinearAttention(LinearAttentionLayer),
+    /// Attention with relu or random features in place of the softmax.
+    Performer(PerformerLayer),
+    /// A Fourier transform over positions and channels.
+    Fnet(FnetLayer),
 }
 
 /// A map of sequences `[B, L, H]` -> `[B, L, H]`.

@@ -12,17 +12,10 @@ use dss_nn::mixer::Pass;
 use dss_nn::{Input, Mixer, Mode, Model};
 
 use crate::common::random::Random;
-use crate::common::{FORMS, Golden, assert_close, device, tensor, values};
+use crate::common::{FORMS, Golden, assert_close, assert_gradient, device, tensor, values};
 
 fn layer(config: AttentionConfig, bidirectional: bool, form: Form) -> ModelConfig {
     ModelConfig { h: 16, mixer: config.into(), bidirectional, form, ..ModelConfig::default() }
-}
-
-/// Within 1e-10 of the larger of the tensor's maximum and a thousandth of the largest gradient.
-fn assert_gradient(what: &str, got: &[f64], want: &[f64], largest: f64) {
-    let scale = want.iter().fold(1e-3 * largest, |m, x| m.max(x.abs()));
-    let error = got.iter().zip(want).fold(0.0f64, |m, (a, b)| m.max((a - b).abs()));
-    assert!(got.len() == want.len() && error <= 1e-10 * scale, "{what}: off by {error:e}");
 }
 
 #[test]

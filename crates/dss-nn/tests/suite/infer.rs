@@ -10,9 +10,10 @@ use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::checkpoint;
 use dss_nn::config::{
-    Delta, Discretisation, DssConfig, Gelu, InputKind, Io, LambdaInit, LipschitzRnnConfig,
-    MixerConfig, ModelConfig, NormKind, OdeRnnConfig, OutputKind, Pool, Positions, S4Config,
-    S4dConfig, S5Config, Variant,
+    Delta, Discretisation, DssConfig, FnetConfig, Gelu, InputKind, Io, LambdaInit,
+    LinearAttentionConfig, LipschitzRnnConfig, MixerConfig, ModelConfig, NormKind, OdeRnnConfig,
+    OutputKind, PerformerConfig, PerformerKernel, Pool, Positions, S4Config, S4dConfig, S5Config,
+    Variant,
 };
 use dss_nn::{Input, Mode, Model};
 
@@ -305,6 +306,42 @@ fn recurrent_nets() {
         let small = ModelConfig { layers: 2, h: 6, prenorm, ..ModelConfig::default() };
         let input = InputKind::Values { channels: CHANNELS };
         check(&ModelConfig { mixer, ..small }, &Io { input, output, len: L }, seed);
+    }
+}
+
+/// Attention without a softmax, causal and not, and Fourier mixing.
+#[test]
+fn kernelised_attention_and_fnet() {
+    let outputs = [OutputKind::Sequence { outputs: 5 }, OutputKind::Position { outputs: 4 }];
+    let favor = PerformerConfig {
+        heads: 3,
+        kernel: PerformerKernel::Favor,
+        features: 11,
+        ..PerformerConfig::default()
+    };
+    let kinds: [MixerConfig; 6] = [
+        LinearAttentionConfig { heads: 2, width: 10, bias: true }.into(),
+        LinearAttentionConfig { heads: 3, ..LinearAttentionConfig::default() }.into(),
+        PerformerConfig { heads: 2, ..PerformerConfig::default() }.into(),
+        favor.into(),
+        PerformerConfig { project: false, ..favor }.into(),
+        FnetConfig {}.into(),
+    ];
+    for (seed, mixer) in (400_u64..).zip(kinds) {
+        for bidirectional in [false, true] {
+            let output = outputs[seed as usize % 2];
+            let small =
+                ModelConfig { layers: 2, h: 6, ff: 8, prenorm: true, ..ModelConfig::default() };
+            let norm = NormKind::Layer;
+            let config = ModelConfig { mixer: mixer.clone(), bidirectional, norm, ..small };
+            let input = InputKind::Values { channels: CHANNELS };
+            let io = Io { input, output, len: L };
+            if config.validate_for(&io).is_ok() {
+                check(&config, &io, seed);
+            } else {
+                assert_eq!((mixer.kind(), bidirectional), ("fnet", false));
+            }
+        }
     }
 }
 

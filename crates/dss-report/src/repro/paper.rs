@@ -63,13 +63,17 @@ pub const LRA: PaperTable = PaperTable {
         ),
         reported("Reformer", &["37.27", "56.10", "53.40", "38.07", "68.50", FAILS], Some("50.56")),
         reported("BigBird", &["36.05", "64.02", "59.29", "40.83", "74.87", FAILS], Some("54.17")),
-        reported(
-            "Linear Trans.",
+        by_others(
+            "linear-transformer",
             &["16.13", "65.90", "53.09", "42.34", "75.30", FAILS],
             Some("50.46"),
         ),
-        reported("Performer", &["18.01", "65.40", "53.82", "42.77", "77.05", FAILS], Some("51.18")),
-        reported("FNet", &["35.33", "65.11", "59.61", "38.67", "77.80", FAILS], Some("54.42")),
+        by_others(
+            "performer",
+            &["18.01", "65.40", "53.82", "42.77", "77.05", FAILS],
+            Some("51.18"),
+        ),
+        by_others("fnet", &["35.33", "65.11", "59.61", "38.67", "77.80", FAILS], Some("54.42")),
         reported(
             "Nyströmformer",
             &["37.15", "65.52", "79.56", "41.58", "70.94", FAILS],
@@ -98,7 +102,7 @@ pub const SPEECH: PaperTable = PaperTable {
     tasks: &["speech-mfcc", "speech"],
     rows: &[
         by_others("transformer", &["90.75", FAILS], None),
-        reported("Performer", &["80.85", "30.77"], None),
+        by_others("performer", &["80.85", "30.77"], None),
         by_others("ode-rnn", &["65.9", FAILS], None),
         by_others("nrde", &["89.8", "16.49"], None),
         by_others("exp-rnn", &["82.13", "11.6"], None),

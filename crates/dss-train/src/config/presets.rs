@@ -130,6 +130,9 @@ const DSS: &[&str] = &["dss"];
 pub(super) const S4_FAMILY: &[&str] = &["s4", "s4d"];
 const ANY_SSM: &[&str] = &["dss", "s4", "s4d", "mega-ema"];
 const ATTENTION: &[&str] = &["attention"];
+const LINEAR_ATTENTION: &[&str] = &["linear-attention"];
+const PERFORMER: &[&str] = &["performer"];
+const FNET: &[&str] = &["fnet"];
 const GRU: &[&str] = &["gru"];
 const LSTM: &[&str] = &["lstm"];
 const LRU: &[&str] = &["lru"];
@@ -150,6 +153,9 @@ pub const MODELS: &[NamedOverlay] = overlays![
     "s4" as "S4" for S4_FAMILY,
     "s4d" as "S4D" for S4_FAMILY,
     "transformer" as "Transformer" for ATTENTION,
+    "linear-transformer" as "Linear Transformer" for LINEAR_ATTENTION,
+    "performer" as "Performer" for PERFORMER,
+    "fnet" as "FNet" for FNET,
     "ode-rnn" as "ODE-RNN" for ODE_RNN,
     "nrde" as "NRDE" for NRDE,
     "exp-rnn" as "ExpRNN" for EXP_RNN,

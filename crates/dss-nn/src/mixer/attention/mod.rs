@@ -56,7 +56,7 @@ pub struct AttentionSpec {
 }
 
 impl Projection {
-    fn init(name: &str, inputs: usize, outputs: usize, bias: bool, init: &Init) -> Self {
+    pub(super) fn init(name: &str, inputs: usize, outputs: usize, bias: bool, init: &Init) -> Self {
         let weight =
             xavier(inputs, outputs, &mut init.stream(&format!("{name}.weight")), init.device);
         let bias = bias.then(|| parameter(vec![0.0; outputs], [outputs], init.device));
@@ -64,7 +64,7 @@ impl Projection {
     }
 
     /// `[.., in]` -> `[.., out]`.
-    fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+    pub(super) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let mut shape = x.dims();
         let [outputs, inputs] = self.weight.val().dims();
         let mut y = x.reshape([-1, inputs as i64]).matmul(self.weight.val().transpose());

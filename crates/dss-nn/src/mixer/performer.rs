@@ -1,0 +1,83 @@
+//! Performer (Choromanski et al. 2021): attention with weights φ(q)·φ(k), φ relu or the random features of the softmax,
+//! between linear maps or on the input itself.
+
+use burn::module::{Module, Param, ParamId};
+use burn::tensor::{Tensor, TensorData};
+use dss_format::MixerContext;
+use dss_format::mixer::{PerformerConfig, PerformerKernel};
+use dss_kernels::kernelised::FeatureMap;
+
+use super::Init;
+use super::attention::Projection;
+use super::kernelised::{Heads, KernelisedSpec, kernelised_mixer, orthogonal_directions};
+use crate::error::Result;
+
+/// A Performer layer.
+#[derive(Module, Debug)]
+pub struct PerformerLayer {
+    /// Queries: `[Q, H]`; this and the other maps are there with `project`.
+    pub q: Option<Projection>,
+    /// Keys: `[Q, H]`.
+    pub k: Option<Projection>,
+    /// Values: `[Q, H]`.
+    pub v: Option<Projection>,
+    /// The output: `[H, Q]`.
+    pub out: Option<Projection>,
+    /// w `[m, d]`: the directions of FAVOR+, in orthogonal blocks. Not trained.
+    pub features: Option<Param<Tensor<2>>>,
+    #[module(skip)]
+    config: PerformerConfig,
+    #[module(skip)]
+    context: MixerContext,
+}
+
+impl PerformerLayer {
+    pub(super) fn init(
+        config: &PerformerConfig,
+        context: MixerContext,
+        init: &Init,
+    ) -> Result<Self> {
+        let (h, width) = (context.h, config.frame().width_in(context.h));
+        let map = |name, inputs, outputs| {
+            config.project.then(|| Projection::init(name, inputs, outputs, config.bias, init))
+        };
+        let features = (config.kernel == PerformerKernel::Favor).then(|| {
+            let d = width / config.heads;
+            let m = config.features_in(d);
+            let w = orthogonal_directions(m, d, &mut init.stream("features"));
+            let w = Tensor::from_data(TensorData::new(w, [m, d]), init.device);
+            Param::initialized(ParamId::new(), w)
+        });
+        Ok(Self {
+            q: map("q", h, width),
+            k: map("k", h, width),
+            v: map("v", h, width),
+            out: map("out", width, h),
+            features,
+            config: *config,
+            context,
+        })
+    }
+
+    fn heads(&self) -> Heads {
+        let Self { q, k, v, out, features, config, context } = self;
+        let maps = match [q, k, v, out] {
+            [Some(q), Some(k), Some(v), Some(out)] => Some([q, k, v, out].map(Clone::clone)),
+            _ => None,
+        };
+        let (directions, eps) = (features.as_ref().map(Param::val), config.feature_eps());
+        let map = match &directions {
+            None => FeatureMap::Relu { eps },
+            Some(w) => FeatureMap::Favor { features: w.dims()[0], eps },
+        };
+        let spec = KernelisedSpec {
+            heads: config.heads,
+            causal: !context.bidirectional,
+            map,
+            eps: config.denominator_eps(),
+        };
+        Heads { maps, directions, spec, context: *context }
+    }
+}
+
+kernelised_mixer!(PerformerLayer, Performer);
