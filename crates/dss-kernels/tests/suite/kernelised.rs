@@ -115,6 +115,7 @@ fn gradients_are_those_of_the_formula() {
         let [_, grads @ ..] = case.run();
         let [_, single @ ..] = case.to_f32().run();
         let size = case.tensors[0].len() as f64;
+        let largest = grads.iter().flatten().fold(0.0f64, |m, g| m.max(g.abs()));
         for (i, grad) in grads.iter().enumerate() {
             let direction = normal(grad.len(), &mut rng);
             let loss = |side: f64| -> f64 {
@@ -128,8 +129,11 @@ fn gradients_are_those_of_the_formula() {
             let scale = grad.iter().fold(1e-3f64, |m, g| m.max(g.abs())) * size.sqrt();
             let off = (slope - difference).abs();
             assert!(off <= 1e-6 * scale, "{:?} {i}: {slope} {difference}", case.config);
-            let worst = error(&to_f64(&single[i]), grad);
-            assert!(worst <= 1e-3 || grad.iter().all(|g| g.abs() < 1e-12), "{i} in f32: {worst:e}");
+            // Of one key the weight is 1, and the gradients of q and k are what rounding leaves.
+            let scale = grad.iter().fold(1e-3 * largest, |m, g| m.max(g.abs()));
+            let off =
+                to_f64(&single[i]).iter().zip(grad).fold(0.0, |m, (a, b)| (a - b).abs().max(m));
+            assert!(off <= 1e-3 * scale, "{:?} {i} in f32: {off:e} of {scale:e}", case.config);
         }
     }
 }
