@@ -23,8 +23,11 @@ pub(super) fn fourier(u: Tensor<3>, n: usize, lengths: Option<&[usize]>) -> Tens
     // The transform of real columns [B, H, N], followed by zeros.
     let transform = |x: Tensor<2>| {
         let x = x.reshape([batch, l, h]).swap_dims(1, 2);
-        let zeros = Tensor::zeros([batch, h, n - l], (&device, dtype));
-        over_positions.forward(Tensor::cat(vec![x, zeros], 2).reshape([batch * h, n]))
+        let mut parts = vec![x];
+        if l < n {
+            parts.push(Tensor::zeros([batch, h, n - l], (&device, dtype)));
+        }
+        over_positions.forward(Tensor::cat(parts, 2).reshape([batch * h, n]))
     };
     let re = transform(rows.clone().matmul(table(f64::cos))).re;
     let im = transform(rows.matmul(table(f64::sin))).im;

@@ -47,15 +47,21 @@ fn causal_sums(phi_q: Tensor<4>, phi_k: Tensor<4>, v: Tensor<4>) -> Tensor<4> {
     let (device, dtype) = (v.device(), v.dtype());
     let chunks = l.div_ceil(CHUNK);
     let cut = |x: Tensor<4>| -> Tensor<5> {
-        let width = x.dims()[3];
-        let none = Tensor::zeros([batch, heads, chunks * CHUNK - l, width], (&device, dtype));
-        Tensor::cat(vec![x, none], 2).reshape([batch, heads, chunks, CHUNK, width])
+        let (width, missing) = (x.dims()[3], chunks * CHUNK - l);
+        let mut parts = vec![x];
+        if missing > 0 {
+            parts.push(Tensor::zeros([batch, heads, missing, width], (&device, dtype)));
+        }
+        Tensor::cat(parts, 2).reshape([batch, heads, chunks, CHUNK, width])
     };
     let (phi_q, phi_k, v) = (cut(phi_q), cut(phi_k), cut(v));
     let s = phi_k.clone().swap_dims(3, 4).matmul(v.clone());
     let m = s.dims()[3];
-    let before = Tensor::zeros([batch, heads, 1, m, e], (&device, dtype));
-    let s = Tensor::cat(vec![before, s.narrow(2, 0, chunks - 1).cumsum(2)], 2);
+    let mut before = vec![Tensor::zeros([batch, heads, 1, m, e], (&device, dtype))];
+    if chunks > 1 {
+        before.push(s.narrow(2, 0, chunks - 1).cumsum(2));
+    }
+    let s = Tensor::cat(before, 2);
     let seen = (0..CHUNK * CHUNK).map(|i| f64::from(i % CHUNK <= i / CHUNK)).collect();
     let seen: Tensor<5> = constant(seen, [1, 1, 1, CHUNK, CHUNK], &device, dtype);
     let weights = phi_q.clone().matmul(phi_k.swap_dims(3, 4)) * seen;
@@ -115,7 +121,7 @@ pub(super) fn key_features(
 
 /// max(x, 0) + e^min(x, 0).
 fn elu_plus_one(x: Tensor<4>) -> Tensor<4> {
-    let positive = x.clone().greater_elem(0.0);
+    let positive = x.clone().greater_scalar(0.0);
     let below = x.clone().mask_fill(positive.clone(), 0.0).exp();
     below.mask_where(positive, x + 1.0)
 }
