@@ -4,10 +4,12 @@
 //! in `dss-nn` that trains it and, where it can run without Burn, one in `dss-infer`.
 
 mod attention;
+mod bigbird;
 mod ckconv;
 mod dss;
 mod exp_rnn;
 mod gru;
+mod h_transformer_1d;
 mod lipschitz_rnn;
 mod lru;
 mod lstm;
@@ -15,6 +17,7 @@ mod mega_ema;
 mod nrde;
 mod ode_rnn;
 mod recurrent;
+mod reformer;
 mod s4;
 mod s4d;
 mod s5;
@@ -28,16 +31,19 @@ use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
 pub use attention::AttentionConfig;
+pub use bigbird::BigbirdConfig;
 pub use ckconv::CkconvConfig;
 pub use dss::{Delta, DssConfig, LambdaInit, Variant};
 pub use exp_rnn::{ExpRnnConfig, RotationInit};
 pub use gru::GruConfig;
+pub use h_transformer_1d::HTransformer1dConfig;
 pub use lipschitz_rnn::{LipschitzRnnConfig, SolverKind};
 pub use lru::LruConfig;
 pub use lstm::LstmConfig;
 pub use mega_ema::MegaEmaConfig;
 pub use nrde::NrdeConfig;
 pub use ode_rnn::OdeRnnConfig;
+pub use reformer::{ReformerConfig, ReformerSizes, ReformerVariant};
 pub use s4::S4Config;
 pub use s4d::{Discretisation, S4dConfig, S4dInit};
 pub use s5::S5Config;
@@ -134,6 +140,12 @@ mixers! {
     Nrde(NrdeConfig) = "nrde",
     /// A convolution whose kernels are a network.
     Ckconv(CkconvConfig) = "ckconv",
+    /// Attention between blocks, some of them drawn at random.
+    Bigbird(BigbirdConfig) = "bigbird",
+    /// Attention within the buckets of a hash.
+    Reformer(ReformerConfig) = "reformer",
+    /// Attention that is coarser for what is further away.
+    HTransformer1d(HTransformer1dConfig) = "h-transformer-1d",
 }
 
 impl Default for MixerConfig {

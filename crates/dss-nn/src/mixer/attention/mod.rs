@@ -8,8 +8,8 @@ mod state;
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use dss_format::MixerContext;
 use dss_format::mixer::AttentionConfig;
+use dss_format::{Form, MixerContext};
 
 use super::state::MixerState;
 use super::{Init, Mixer, Pass, SequenceMixer};
@@ -56,7 +56,7 @@ pub struct AttentionSpec {
 }
 
 impl Projection {
-    fn init(name: &str, inputs: usize, outputs: usize, bias: bool, init: &Init) -> Self {
+    pub(super) fn init(name: &str, inputs: usize, outputs: usize, bias: bool, init: &Init) -> Self {
         let weight =
             xavier(inputs, outputs, &mut init.stream(&format!("{name}.weight")), init.device);
         let bias = bias.then(|| parameter(vec![0.0; outputs], [outputs], init.device));
@@ -64,7 +64,7 @@ impl Projection {
     }
 
     /// `[.., in]` -> `[.., out]`.
-    fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+    pub(super) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let mut shape = x.dims();
         let [outputs, inputs] = self.weight.val().dims();
         let mut y = x.reshape([-1, inputs as i64]).matmul(self.weight.val().transpose());
@@ -100,6 +100,19 @@ impl AttentionLayer {
     }
 }
 
+/// softmax(q·kᵀ/√d)·v of q, k, v `[B, L, Q]`, per head.
+pub(super) fn attend(
+    form: Form,
+    qkv: [Tensor<3>; 3],
+    lengths: Option<&[usize]>,
+    spec: AttentionSpec,
+) -> Tensor<3> {
+    match dispatch::is_fused(form, &qkv[0]) {
+        true => fused::attention(qkv, lengths, spec),
+        false => composed::attention(qkv, lengths, spec),
+    }
+}
+
 impl SequenceMixer for AttentionLayer {
     fn context(&self) -> &MixerContext {
         &self.context
@@ -119,12 +132,7 @@ impl SequenceMixer for AttentionLayer {
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
-        let lengths = pass.lengths.as_deref();
-        let y = match dispatch::is_fused(self.context.form, &u) {
-            true => fused::attention(qkv, lengths, self.spec()),
-            false => composed::attention(qkv, lengths, self.spec()),
-        };
-        self.out.forward(y)
+        self.out.forward(attend(self.context.form, qkv, pass.lengths.as_deref(), self.spec()))
     }
 
     fn state(&self, batch: usize) -> Result<MixerState> {
