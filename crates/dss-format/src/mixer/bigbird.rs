@@ -91,6 +91,9 @@ pub(super) fn validate_whole(mixer: &'static str, context: &MixerContext) -> Res
     if context.bidirectional {
         return Ok(());
     }
-    let what = format!("mixer = \"{mixer}\" sees the whole sequence: set bidirectional to true");
+    let what = format!(
+        "mixer = \"{mixer}\" sees the whole sequence: set bidirectional to true, or choose another model for a task \
+         that must not look ahead (lm)"
+    );
     Err(Error::setting(&["model.bidirectional"], what))
 }

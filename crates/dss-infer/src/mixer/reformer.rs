@@ -112,7 +112,7 @@ impl SequenceMixer for ReformerMixer {
             unit(q, width / heads, k);
         }
         let len = q.len() / width;
-        let buckets = hash_buckets(q, [len, heads], &self.rotations, &sizes);
+        let buckets = hash_buckets(q, [len, heads, width / heads], &self.rotations, &sizes);
         let order = sorted_positions(&buckets, len);
         let tiles = ChunkTiles::new(sizes, [len, heads], order, None);
         gathered.forward(&GatheredInput { q, k, v: values, tiles: &tiles }, y, saved)?;

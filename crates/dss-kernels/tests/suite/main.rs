@@ -8,6 +8,7 @@ mod attention_allocations;
 mod block;
 mod common;
 mod counting;
+mod gathered;
 mod golden_kernels;
 mod golden_recurrence;
 mod gradients;

@@ -25,19 +25,16 @@ pub struct HashSizes {
 /// If the shapes do not fit together.
 pub fn hash_buckets<T: Real>(
     x: &[T],
-    [len, heads]: [usize; 2],
+    [len, heads, d]: [usize; 3],
     rotations: &[T],
     sizes: &HashSizes,
 ) -> Vec<u32> {
     let HashSizes { rounds, buckets, .. } = *sizes;
     let half = buckets / 2;
-    let per_head = |d: usize| d * rounds * half;
-    let width = [heads, 1].into_iter().find_map(|copies| {
-        let d = rotations.len() / (copies * rounds * half).max(1);
-        let fits = d > 0 && copies * per_head(d) == rotations.len();
-        (fits && x.len().is_multiple_of(len * heads * d)).then_some((d, copies))
-    });
-    let (d, copies) = width.expect("rotations of the heads' width");
+    let per_head = d * rounds * half;
+    let copies = rotations.len() / per_head.max(1);
+    assert!([1, heads].contains(&copies) && copies * per_head == rotations.len(), "rotations");
+    assert!(x.len().is_multiple_of(len * heads * d), "x must be [B, L, Q]");
     let q = heads * d;
     let mut out = vec![0; x.len() / q * heads * rounds];
     let pieces = x.len() / (len * q) * heads;
@@ -46,7 +43,7 @@ pub fn hash_buckets<T: Real>(
         (0..par::workers().min(pieces)).map(|_| vec![T::ZERO; rounds * half]).collect();
     par::for_each(&mut scratches, pieces, |sums, piece| {
         let (sequence, head) = (piece / heads, piece % heads);
-        let rotations = &rotations[(head % copies) * per_head(d)..][..per_head(d)];
+        let rotations = &rotations[(head % copies) * per_head..][..per_head];
         // SAFETY: a head of a sequence belongs to one worker.
         let out = unsafe { shared.part(piece * rounds * len, rounds * len) };
         for t in 0..len {

@@ -24,8 +24,9 @@ pub(super) fn buckets(
 /// By the kernels, without the products of all positions.
 fn on_host<T: Float>(x: &Tensor<3>, rotations: &Tensor<4>, spec: &ChunkSpec) -> Vec<u32> {
     let numbers = |data: burn::tensor::TensorData| -> Vec<T> { data.iter::<T>().collect() };
-    let (l, x) = (x.dims()[1], numbers(x.to_data()));
-    hash_buckets(&x, [l, spec.heads], &numbers(rotations.to_data()), &spec.sizes)
+    let [_, l, width] = x.dims();
+    let sizes = [l, spec.heads, width / spec.heads];
+    hash_buckets(&numbers(x.to_data()), sizes, &numbers(rotations.to_data()), &spec.sizes)
 }
 
 /// On any backend.
