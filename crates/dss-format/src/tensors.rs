@@ -41,7 +41,7 @@ pub struct TensorSpec {
     pub shape: Vec<usize>,
     /// Which learning rate it has.
     pub group: ParamGroup,
-    /// false for the running statistics of BatchNorm.
+    /// false for the running statistics of BatchNorm, and for what a mixer draws once.
     pub trained: bool,
 }
 
@@ -49,6 +49,11 @@ impl TensorSpec {
     /// A trained tensor.
     pub fn new(name: &str, shape: &[usize], group: ParamGroup) -> Self {
         Self { name: name.to_owned(), shape: shape.to_vec(), group, trained: true }
+    }
+
+    /// A tensor that no training changes.
+    pub(crate) fn fixed(name: &str, shape: &[usize]) -> Self {
+        Self { trained: false, ..Self::new(name, shape, ParamGroup::Other) }
     }
 
     fn within(mut self, module: &str) -> Self {
@@ -61,10 +66,11 @@ impl TensorSpec {
         self.shape.iter().try_fold(1usize, |a, &b| a.checked_mul(b))
     }
 
-    /// Whether half precision does no harm: large weights, but not Λ and Δ, whose errors a long memory multiplies.
+    /// Whether half precision does no harm: large weights, but not Λ and Δ, whose errors a long memory multiplies, and
+    /// not what was drawn once: numbers of blocks, or what hashes.
     pub(crate) fn suits_half_precision(&self) -> bool {
         let large = self.shape.len() > 1 && self.elements().is_some_and(|count| count >= 256);
-        large && matches!(self.group, ParamGroup::W | ParamGroup::Other)
+        large && self.trained && matches!(self.group, ParamGroup::W | ParamGroup::Other)
     }
 }
 

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use dss_format::{MixerContext, ModelConfig};
 
 use crate::dispatch;
-use crate::dropout::DropoutKey;
+use crate::dropout::{DropoutKey, LayerKey};
 use crate::error::Result;
 use crate::feed_forward::FeedForward;
 use crate::mixer::{BlockNorm, Init, Mixer, Pass};
@@ -132,7 +132,11 @@ impl Block {
         let [_, l, h] = x.dims();
         let lengths = lengths.iter().any(|&len| len < l).then(|| Arc::from(lengths));
         let masks = self.masks(&x, h, mode, index, 0);
-        let pass = Pass { lengths, masks, past };
+        let key = match mode {
+            Mode::Train { dropout } => Some(LayerKey { pass: dropout, layer: index }),
+            Mode::Eval => None,
+        };
+        let pass = Pass { lengths, masks, past, key };
         let norm = self.block_norm(&self.norm, &pass, mode);
         let (x, seen) = match self.mixer.get().block(&x, prepared, &pass, &norm) {
             Some(done) => done,

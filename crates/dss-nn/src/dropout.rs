@@ -2,6 +2,7 @@
 
 use burn::tensor::{DType, Device, Tensor};
 use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 
 use crate::composed::constant;
 use crate::random::keyed;
@@ -36,6 +37,23 @@ impl DropoutKey {
             let draw = |_| if rng.random::<f64>() < p { 0.0 } else { keep };
             constant((0..shape[0] * shape[1]).map(draw).collect(), shape, device, dtype)
         })
+    }
+}
+
+/// What the mixer of a layer draws from in a training pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LayerKey {
+    /// The pass.
+    pub pass: DropoutKey,
+    /// The layer's place in its stack.
+    pub layer: usize,
+}
+
+impl LayerKey {
+    /// The stream of this pass and layer with a number of its own, above those of the dropout masks (1 to 6).
+    pub(crate) fn stream(self, number: u64) -> ChaCha8Rng {
+        let DropoutKey { seed, step, micro } = self.pass;
+        keyed([seed, step, (self.layer as u64) << 32 | u64::from(micro), number])
     }
 }
 

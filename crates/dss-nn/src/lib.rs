@@ -94,7 +94,7 @@ mod random;
 pub use block::{Block, Mode};
 pub use carry::Carry;
 pub use checkpoint::{CheckpointMeta, load, save};
-pub use dropout::DropoutKey;
+pub use dropout::{DropoutKey, LayerKey};
 pub use dss_format::{
     Form, InputKind, Io, MixerConfig, ModelConfig, NormKind, OutputKind, ParamGroup, Pool,
 };

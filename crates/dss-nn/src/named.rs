@@ -21,7 +21,7 @@ pub struct Parameter {
     pub group: ParamGroup,
     /// Its shape.
     pub shape: Vec<usize>,
-    /// false for the running statistics of BatchNorm.
+    /// false for the running statistics of BatchNorm, and for what a mixer draws once.
     pub trained: bool,
 }
 
@@ -76,6 +76,16 @@ impl Model {
             }
             if name.ends_with("running_var") && numbers.iter().any(|&x| x < 0.0) {
                 return Err(Error::invalid(op, format!("{name} has a negative variance")));
+            }
+            if name.ends_with("mixer.blocks") {
+                // Of all blocks but the first and the last.
+                let count = shape[1] + 2;
+                let valid = |&&x: &&f64| x.fract() == 0.0 && (0.0..count as f64).contains(&x);
+                if let Some(x) = numbers.iter().find(|x| !valid(x)) {
+                    let what =
+                        format!("{name} has the number {x}, which is none of {count} blocks");
+                    return Err(Error::invalid(op, what));
+                }
             }
             ready.insert(name, data);
         }

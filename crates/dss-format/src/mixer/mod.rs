@@ -4,11 +4,13 @@
 //! in `dss-nn` that trains it and, where it can run without Burn, one in `dss-infer`.
 
 mod attention;
+mod bigbird;
 mod ckconv;
 mod dss;
 mod exp_rnn;
 mod fnet;
 mod gru;
+mod h_transformer_1d;
 mod linear_attention;
 mod lipschitz_rnn;
 mod lru;
@@ -18,6 +20,7 @@ mod nrde;
 mod ode_rnn;
 mod performer;
 mod recurrent;
+mod reformer;
 mod s4;
 mod s4d;
 mod s5;
@@ -31,11 +34,13 @@ use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
 pub use attention::AttentionConfig;
+pub use bigbird::BigbirdConfig;
 pub use ckconv::CkconvConfig;
 pub use dss::{Delta, DssConfig, LambdaInit, Variant};
 pub use exp_rnn::{ExpRnnConfig, RotationInit};
 pub use fnet::FnetConfig;
 pub use gru::GruConfig;
+pub use h_transformer_1d::HTransformer1dConfig;
 pub use linear_attention::LinearAttentionConfig;
 pub use lipschitz_rnn::{LipschitzRnnConfig, SolverKind};
 pub use lru::LruConfig;
@@ -44,6 +49,7 @@ pub use mega_ema::MegaEmaConfig;
 pub use nrde::NrdeConfig;
 pub use ode_rnn::OdeRnnConfig;
 pub use performer::{PerformerConfig, PerformerKernel};
+pub use reformer::{ReformerConfig, ReformerSizes, ReformerVariant};
 pub use s4::S4Config;
 pub use s4d::{Discretisation, S4dConfig, S4dInit};
 pub use s5::S5Config;
@@ -146,6 +152,12 @@ mixers! {
     Performer(PerformerConfig) = "performer",
     /// A Fourier transform over positions and channels.
     Fnet(FnetConfig) = "fnet",
+    /// Attention between blocks, some of them drawn at random.
+    Bigbird(BigbirdConfig) = "bigbird",
+    /// Attention within the buckets of a hash.
+    Reformer(ReformerConfig) = "reformer",
+    /// Attention that is coarser for what is further away.
+    HTransformer1d(HTransformer1dConfig) = "h-transformer-1d",
 }
 
 impl Default for MixerConfig {

@@ -4,18 +4,22 @@
 //! [`load`]; its settings and arrays are declared in `dss_format::mixer`.
 
 mod attention;
+mod bigbird;
 mod ckconv;
 mod diagonal;
 mod dss;
 mod exp_rnn;
 mod fnet;
 mod gated;
+mod h_transformer_1d;
 mod kernelised;
 mod lipschitz_rnn;
 mod mega_ema;
 mod nrde;
 mod ode_rnn;
+mod projections;
 mod recurrent;
+mod reformer;
 mod s4;
 mod s4d;
 mod state_space;
@@ -79,6 +83,18 @@ pub(crate) fn load(
         }
         MixerConfig::Ckconv(config) => {
             let mixer = ckconv::CkconvMixer::new(*config, context, arrays);
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::Bigbird(config) => {
+            let mixer = bigbird::BigbirdMixer::new(*config, context, arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::Reformer(config) => {
+            let mixer = reformer::ReformerMixer::new(*config, context, arrays)?;
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::HTransformer1d(config) => {
+            let mixer = h_transformer_1d::HTransformer1dMixer::new(*config, context, arrays)?;
             Ok((Box::new(mixer), Around::Residual(residual)))
         }
         MixerConfig::Nrde(config) => {

@@ -150,10 +150,10 @@ fn add_weighted_queries<T: Real>(
 }
 
 /// m, 1/z and δ of the rows of a block; all 0 where there is no query.
-struct RowStats<T> {
-    max: Lanes<T>,
-    inverse: Lanes<T>,
-    delta: Lanes<T>,
+pub(super) struct RowStats<T> {
+    pub max: Lanes<T>,
+    pub inverse: Lanes<T>,
+    pub delta: Lanes<T>,
 }
 
 impl<T: Real> Default for RowStats<T> {
@@ -164,12 +164,12 @@ impl<T: Real> Default for RowStats<T> {
 }
 
 /// p = e^{s − m}/z and ds = p·(dy·v − δ), in place.
-struct Weights<'a, T> {
+pub(super) struct Weights<'a, T> {
     /// s, then p: [keys, QUERIES].
-    p: &'a mut [T],
+    pub p: &'a mut [T],
     /// dy·v, then ds: [keys, QUERIES].
-    ds: &'a mut [T],
-    rows: &'a RowStats<T>,
+    pub ds: &'a mut [T],
+    pub rows: &'a RowStats<T>,
 }
 
 impl<T: Real> WithSimd for Weights<'_, T> {

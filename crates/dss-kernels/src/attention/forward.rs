@@ -79,13 +79,13 @@ pub(super) fn attend<T: Real>(
 
 /// Takes one block of keys into the maxima and sums of the rows, and turns its logits into e^{s − max}. What was summed
 /// up with a smaller maximum shrinks by e^{before − max}.
-struct OnlineSoftmax<'a, T> {
+pub(super) struct OnlineSoftmax<'a, T> {
     /// [keys, QUERIES]
-    s: &'a mut [T],
-    max: &'a mut Lanes<T>,
-    sum: &'a mut Lanes<T>,
+    pub s: &'a mut [T],
+    pub max: &'a mut Lanes<T>,
+    pub sum: &'a mut Lanes<T>,
     /// [d, QUERIES]
-    y: &'a mut [T],
+    pub y: &'a mut [T],
 }
 
 impl<T: Real> WithSimd for OnlineSoftmax<'_, T> {

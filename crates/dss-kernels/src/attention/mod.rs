@@ -36,6 +36,7 @@
 
 mod backward;
 mod forward;
+pub mod gathered;
 mod head;
 mod reference;
 mod step;

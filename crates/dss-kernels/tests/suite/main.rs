@@ -9,6 +9,7 @@ mod block;
 mod common;
 mod counting;
 mod fourier;
+mod gathered;
 mod golden_kernels;
 mod golden_recurrence;
 mod gradients;

@@ -5,11 +5,15 @@
 //! settings and tensors are declared in `dss_format::mixer`.
 
 mod attention;
+mod bigbird;
 mod ckconv;
 mod dss;
 mod exp_rnn;
 mod fnet;
+mod gathered;
 mod gru;
+mod h_transformer_1d;
+mod heads;
 mod kernelised;
 mod linear_attention;
 mod lipschitz_rnn;
@@ -21,6 +25,7 @@ mod nrde;
 mod ode_rnn;
 mod performer;
 mod recurrent;
+mod reformer;
 mod s4;
 mod s4d;
 mod s5;
@@ -30,12 +35,13 @@ mod state_space;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use burn::module::{Module, Param};
-use burn::tensor::{Device, Tensor};
+use burn::module::{Module, Param, ParamId};
+use burn::tensor::{Device, Tensor, TensorData};
 use dss_format::{MixerConfig, MixerContext, ModelConfig};
 use rand_chacha::ChaCha8Rng;
 
 use crate::dispatch;
+use crate::dropout::LayerKey;
 use crate::error::{Error, Result};
 use crate::linear::Linear;
 use crate::norm::Norm;
@@ -44,11 +50,13 @@ use crate::prepared::Prepared;
 use crate::random::stream;
 
 pub use attention::{AttentionLayer, Projection};
+pub use bigbird::BigbirdLayer;
 pub use ckconv::{CkconvLayer, WeightNormed};
 pub use dss::DssLayer;
 pub use exp_rnn::ExpRnnLayer;
 pub use fnet::FnetLayer;
 pub use gru::GruLayer;
+pub use h_transformer_1d::HTransformer1dLayer;
 pub use linear_attention::LinearAttentionLayer;
 pub use lipschitz_rnn::LipschitzRnnLayer;
 pub use lru::LruLayer;
@@ -58,6 +66,7 @@ pub use modes::{Eigenvalue, ModeStep, Modes};
 pub use nrde::{NrdeLayer, log_signatures};
 pub use ode_rnn::OdeRnnLayer;
 pub use performer::PerformerLayer;
+pub use reformer::ReformerLayer;
 pub use s4::S4Layer;
 pub use s4d::S4dLayer;
 pub use s5::S5Layer;
@@ -125,6 +134,12 @@ mixers! {
     Performer(PerformerLayer),
     /// A Fourier transform over positions and channels.
     Fnet(FnetLayer),
+    /// Attention between blocks, some of them drawn at random.
+    Bigbird(BigbirdLayer),
+    /// Attention within the buckets of a hash.
+    Reformer(ReformerLayer),
+    /// Attention that is coarser for what is further away.
+    HTransformer1d(HTransformer1dLayer),
 }
 
 /// A map of sequences `[B, L, H]` -> `[B, L, H]`.
@@ -214,6 +229,8 @@ pub struct Pass {
     pub masks: Option<[Tensor<2>; 2]>,
     /// `[B, L, H]`: what the windows before contribute (see [`crate::carry`]).
     pub past: Option<Tensor<3>>,
+    /// What a mixer that is random in training draws from; `None` in evaluation.
+    pub key: Option<LayerKey>,
 }
 
 impl Pass {
@@ -298,6 +315,12 @@ impl Mixer {
         let prepared = self.get().prepare(u.dims()[1]).unwrap_or_else(|error| panic!("{error}"));
         self.get().mix(u, &prepared, &Pass::default())
     }
+}
+
+/// A tensor of the module that no training changes, in the device's float type.
+fn fixed<const D: usize>(values: Vec<f64>, shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
+    let tensor = Tensor::from_data(TensorData::new(values, shape), device);
+    Param::initialized(ParamId::new(), tensor)
 }
 
 /// A parameter with another value, trained as before.

@@ -7,9 +7,10 @@ use crate::common::device;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 use dss_nn::config::{
-    AttentionConfig, CkconvConfig, Delta, DssConfig, FnetConfig, InputKind, Io,
-    LinearAttentionConfig, MixerConfig, ModelConfig, NormKind, OutputKind, PerformerConfig,
-    PerformerKernel, Pool, Positions, S4Config, S4dConfig, Variant,
+    AttentionConfig, BigbirdConfig, CkconvConfig, Delta, DssConfig, FnetConfig,
+    HTransformer1dConfig, InputKind, Io, LinearAttentionConfig, MixerConfig, ModelConfig, NormKind,
+    OutputKind, PerformerConfig, PerformerKernel, Pool, Positions, ReformerConfig, ReformerVariant,
+    S4Config, S4dConfig, Variant,
 };
 use dss_nn::{Model, Norm, ParamGroup};
 
@@ -66,8 +67,10 @@ fn check(config: &ModelConfig, io: &Io) {
             _ => ParamGroup::Other,
         };
         assert_eq!(tensor.group, group, "{}", tensor.name);
-        let fixed = tensor.name.contains("running") || tensor.name.ends_with(".features");
-        assert_eq!(tensor.trained, !fixed, "{}", tensor.name);
+        let fixed =
+            ["running_mean", "running_var", "mixer.blocks", "mixer.features", "mixer.rotations"];
+        let trained = !fixed.iter().any(|end| tensor.name.ends_with(end));
+        assert_eq!(tensor.trained, trained, "{}", tensor.name);
     }
     // The same through the model, in the shapes of the format.
     let declared = config.tensors(io).into_iter().map(|t| (t.name, t.shape));
@@ -89,6 +92,13 @@ fn mixers() -> Vec<MixerConfig> {
     all.push(FnetConfig {}.into());
     all.extend(recurrent_mixers());
     all.push(CkconvConfig { width: 4, ..CkconvConfig::default() }.into());
+    for (bias, block) in [(false, 2), (true, 1)] {
+        all.push(BigbirdConfig { heads: 2, bias, block, random_blocks: 0, width: 0 }.into());
+        all.push(HTransformer1dConfig { heads: 2, width: 6, bias, block: 2 * block }.into());
+    }
+    for variant in [ReformerVariant::Paper, ReformerVariant::Lra] {
+        all.push(ReformerConfig { variant, heads: 2, ..ReformerConfig::default() }.into());
+    }
     for glu in [false, true] {
         all.push(S4dConfig { glu, ssms: 2, ..s4d(4) }.into());
         all.push(DssConfig { glu, ssms: 2, ..dss(3) }.into());

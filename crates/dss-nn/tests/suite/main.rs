@@ -20,4 +20,5 @@ mod parts;
 mod readme;
 mod recurrent;
 mod s4_layers;
+mod sparse_attention;
 mod steps;

@@ -143,6 +143,9 @@ const LIPSCHITZ_RNN: &[&str] = &["lipschitz-rnn"];
 const ODE_RNN: &[&str] = &["ode-rnn"];
 const NRDE: &[&str] = &["nrde"];
 const CKCONV: &[&str] = &["ckconv"];
+const BIGBIRD: &[&str] = &["bigbird"];
+const REFORMER: &[&str] = &["reformer"];
+const H_TRANSFORMER_1D: &[&str] = &["h-transformer-1d"];
 
 /// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
 pub const MODELS: &[NamedOverlay] = overlays![
@@ -156,6 +159,9 @@ pub const MODELS: &[NamedOverlay] = overlays![
     "linear-transformer" as "Linear Transformer" for LINEAR_ATTENTION,
     "performer" as "Performer" for PERFORMER,
     "fnet" as "FNet" for FNET,
+    "reformer" as "Reformer" for REFORMER,
+    "bigbird" as "BigBird" for BIGBIRD,
+    "h-transformer-1d" as "H-Transformer-1D" for H_TRANSFORMER_1D,
     "ode-rnn" as "ODE-RNN" for ODE_RNN,
     "nrde" as "NRDE" for NRDE,
     "exp-rnn" as "ExpRNN" for EXP_RNN,

@@ -34,8 +34,12 @@ impl ModuleMapper for Blend {
         let new = self.new.pop_front().expect("both models have the same tensors");
         param.map(|old| {
             let (shape, trained) = (old.dims(), old.is_require_grad());
-            let blended =
-                old.inner().flatten::<1>(0, D - 1) * self.decay + new * (1.0 - self.decay);
+            let old = old.inner().flatten::<1>(0, D - 1);
+            let mut blended = old.clone() * self.decay + new.clone() * (1.0 - self.decay);
+            if !trained {
+                // What a mixer drew once is the same in both, and must stay so to the last bit.
+                blended = blended.mask_where(old.equal(new.clone()), new);
+            }
             blended.reshape(shape).autodiff().set_require_grad(trained)
         })
     }

@@ -63,3 +63,29 @@ fn exp_both_ways_with_layer_norm_and_gates() {
     ];
     check("threads-adding", &config("adding", &sets));
 }
+
+/// With what they draw at random.
+#[test]
+fn attention_to_few_keys() {
+    for (kind, sizes) in [
+        ("bigbird", [("model.mixer.block", "8"), ("model.mixer.random_blocks", "2")]),
+        ("reformer", [("model.mixer.chunk", "16"), ("model.mixer.rounds", "2")]),
+        ("h-transformer-1d", [("model.mixer.block", "4"), ("model.mixer.heads", "2")]),
+    ] {
+        let mut sets = vec![
+            ("task.length", "130"),
+            ("task.train", "16"),
+            ("task.val", "8"),
+            ("task.test", "8"),
+            ("model.layers", "2"),
+            ("model.h", "16"),
+            ("model.mixer.kind", kind),
+            ("model.norm", "layer"),
+            ("model.bidirectional", "true"),
+            ("train.batch", "8"),
+            ("train.epochs", "2"),
+        ];
+        sets.extend(sizes);
+        check(&format!("threads-{kind}"), &config("adding", &sets));
+    }
+}

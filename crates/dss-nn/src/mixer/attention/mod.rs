@@ -8,8 +8,8 @@ mod state;
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use dss_format::MixerContext;
 use dss_format::mixer::AttentionConfig;
+use dss_format::{Form, MixerContext};
 
 use super::state::MixerState;
 use super::{Init, Mixer, Pass, SequenceMixer};
@@ -100,6 +100,19 @@ impl AttentionLayer {
     }
 }
 
+/// softmax(q·kᵀ/√d)·v of q, k, v `[B, L, Q]`, per head.
+pub(super) fn attend(
+    form: Form,
+    qkv: [Tensor<3>; 3],
+    lengths: Option<&[usize]>,
+    spec: AttentionSpec,
+) -> Tensor<3> {
+    match dispatch::is_fused(form, &qkv[0]) {
+        true => fused::attention(qkv, lengths, spec),
+        false => composed::attention(qkv, lengths, spec),
+    }
+}
+
 impl SequenceMixer for AttentionLayer {
     fn context(&self) -> &MixerContext {
         &self.context
@@ -119,12 +132,7 @@ impl SequenceMixer for AttentionLayer {
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
-        let lengths = pass.lengths.as_deref();
-        let y = match dispatch::is_fused(self.context.form, &u) {
-            true => fused::attention(qkv, lengths, self.spec()),
-            false => composed::attention(qkv, lengths, self.spec()),
-        };
-        self.out.forward(y)
+        self.out.forward(attend(self.context.form, qkv, pass.lengths.as_deref(), self.spec()))
     }
 
     fn state(&self, batch: usize) -> Result<MixerState> {

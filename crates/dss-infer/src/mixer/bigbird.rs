@@ -1,0 +1,114 @@
+//! BigBird: attention between blocks, whole sequences only.
+
+use dss_format::MixerContext;
+use dss_format::mixer::{BigbirdConfig, MixerSettings};
+use dss_kernels::attention::gathered::{BlockTiles, Gathered, GatheredConfig, GatheredInput};
+use dss_kernels::attention::{Attention, AttentionConfig, AttentionInput};
+
+use super::projections::{Projections, Rows, whole_sequences_only};
+use super::recurrent::refused;
+use super::{Limit, SequenceMixer, Workspace};
+use crate::arrays::Arrays;
+use crate::error::{Error, Result};
+
+pub(super) struct BigbirdMixer {
+    config: BigbirdConfig,
+    context: MixerContext,
+    maps: Projections,
+    /// `[heads, n − 2, r]`
+    random: Vec<u32>,
+}
+
+/// How the blocks are so few that all see all, or not.
+enum Plan {
+    Full(Attention<f32>),
+    Blocks(Gathered<f32>, usize),
+}
+
+impl BigbirdMixer {
+    pub(super) fn new(
+        config: BigbirdConfig,
+        context: MixerContext,
+        arrays: &mut Arrays<'_>,
+    ) -> Result<Self> {
+        let width = config.width_in(context.h);
+        let maps = Projections::new(arrays, [context.h, width], config.bias)?;
+        let blocks = config.blocks(context.len).filter(|_| config.random_blocks > 0);
+        let random = blocks.map_or_else(Vec::new, |_| arrays.take("blocks"));
+        let count = blocks.unwrap_or(0) as f32;
+        let valid = |x: &&f32| x.fract() == 0.0 && (0.0..count).contains(*x);
+        if let Some(x) = random.iter().find(|x| !valid(x)) {
+            let what = format!("mixer.blocks has the number {x}, which is none of {count} blocks");
+            return Err(Error::File(what));
+        }
+        let random = random.into_iter().map(|x| x as u32).collect();
+        Ok(Self { config, context, maps, random })
+    }
+
+    fn width(&self) -> usize {
+        self.config.width_in(self.context.h)
+    }
+}
+
+impl SequenceMixer for BigbirdMixer {
+    fn max_len(&self) -> Option<Limit> {
+        let why = "its last block is that of the training length (BigBird)".to_owned();
+        Some(Limit { length: self.context.len, why })
+    }
+
+    fn prepare(&self, _l: usize) -> Result<Vec<f32>> {
+        Ok(Vec::new())
+    }
+
+    fn workspace(&self, l: usize) -> Result<Workspace> {
+        let (heads, head_dim) = (self.config.heads, self.width() / self.config.heads);
+        let sizes = AttentionConfig { batch: 1, len: l, heads, head_dim, causal: false };
+        let plan = match self.config.blocks(self.context.len) {
+            None => Plan::Full(Attention::new(sizes)?),
+            Some(blocks) => {
+                let config = GatheredConfig {
+                    batch: 1,
+                    len: l,
+                    heads,
+                    head_dim,
+                    scale: 1.0 / (head_dim as f64).sqrt(),
+                    causal: false,
+                    self_last: false,
+                };
+                Plan::Blocks(Gathered::new(config)?, blocks)
+            }
+        };
+        Ok(Box::new((plan, vec![0.0f32; sizes.saved_len()], Rows::new(l, self.width()))))
+    }
+
+    fn mix(
+        &self,
+        _prepared: &[f32],
+        workspace: &mut Workspace,
+        u: &[f32],
+        v: &mut [f32],
+    ) -> Result<()> {
+        let own = workspace.downcast_mut::<(Plan, Vec<f32>, Rows)>();
+        let (plan, saved, rows) = own.expect("a workspace of this mixer");
+        self.maps.split(u, rows)?;
+        let Rows { q, k, v: values, y, .. } = rows;
+        match plan {
+            Plan::Full(attention) => {
+                attention.forward(&AttentionInput { q, k, v: values, lengths: None }, y, saved)?;
+            }
+            Plan::Blocks(gathered, blocks) => {
+                let BigbirdConfig { heads, block, .. } = self.config;
+                let l = u.len() / self.context.h;
+                let tiles = BlockTiles::new(*blocks, block, heads, &self.random, None, l);
+                gathered.forward(&GatheredInput { q, k, v: values, tiles: &tiles }, y, saved)?;
+            }
+        }
+        self.maps.join(rows, v)
+    }
+
+    whole_sequences_only!("its blocks see the last block of the sequence (BigBird)");
+
+    fn set_step(&mut self, r: f64) -> Result<()> {
+        self.config.at_step(r).map_err(refused).map(|_| ())
+    }
+}

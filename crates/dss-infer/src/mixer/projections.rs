@@ -1,0 +1,112 @@
+//! What the attention family shares: linear maps between channels and heads, and mixers of whole sequences only.
+
+use dss_kernels::frozen::{Linear, Scratch};
+
+use crate::arrays::Arrays;
+use crate::error::Result;
+use crate::linear::LinearWeights;
+
+/// `name.weight` `[out, in]`, and `name.bias` if there is one.
+pub(super) fn projection(
+    arrays: &mut Arrays<'_>,
+    name: &str,
+    outputs: usize,
+    bias: bool,
+) -> Result<Linear<f32>> {
+    let weight = arrays.take(&format!("{name}.weight"));
+    let bias = match bias {
+        true => arrays.take(&format!("{name}.bias")),
+        false => vec![0.0; outputs],
+    };
+    LinearWeights { weight, bias }.map()
+}
+
+/// Queries, keys, values `[Q, H]` and the output `[H, Q]`.
+pub(super) struct Projections {
+    qkv: [Linear<f32>; 3],
+    out: Linear<f32>,
+}
+
+/// Rows of queries, keys, values and results, `[L, Q]` each.
+pub(super) struct Rows {
+    pub q: Vec<f32>,
+    pub k: Vec<f32>,
+    pub v: Vec<f32>,
+    pub y: Vec<f32>,
+    pub scratch: Scratch<f32>,
+}
+
+impl Rows {
+    pub(super) fn new(l: usize, width: usize) -> Self {
+        let zeros = || vec![0.0; l * width];
+        Self { q: zeros(), k: zeros(), v: zeros(), y: zeros(), scratch: Scratch::parallel(l) }
+    }
+}
+
+impl Projections {
+    pub(super) fn new(arrays: &mut Arrays<'_>, [h, width]: [usize; 2], bias: bool) -> Result<Self> {
+        let mut map = |name: &str, outputs: usize| projection(arrays, name, outputs, bias);
+        let qkv = [map("q", width)?, map("k", width)?, map("v", width)?];
+        Ok(Self { qkv, out: map("out", h)? })
+    }
+
+    /// u `[L, H]` -> q, k, v.
+    pub(super) fn split(&self, u: &[f32], rows: &mut Rows) -> Result<()> {
+        let Rows { q, k, v, scratch, .. } = rows;
+        for (map, rows) in self.qkv.iter().zip([q, k, v]) {
+            map.forward(u, rows, scratch)?;
+        }
+        Ok(())
+    }
+
+    /// y -> `[L, H]`.
+    pub(super) fn join(&self, rows: &mut Rows, out: &mut [f32]) -> Result<()> {
+        Ok(self.out.forward(&rows.y, out, &mut rows.scratch)?)
+    }
+}
+
+/// The methods of [`SequenceMixer`](super::SequenceMixer) of a mixer that cannot stream, with the reason.
+macro_rules! whole_sequences_only {
+    ($why:literal) => {
+        fn state(&self) -> crate::error::Result<Box<dyn super::MixerState>> {
+            Err(crate::error::Error::cannot_stream($why))
+        }
+
+        fn step(
+            &self,
+            _: &mut [crate::state::State],
+            _: usize,
+            _: &[f32],
+            _: &mut [f32],
+        ) -> crate::error::Result<()> {
+            self.state().map(|_| ())
+        }
+
+        fn run(
+            &self,
+            _: &mut dyn super::MixerState,
+            _: &[f32],
+            _: &mut [f32],
+        ) -> crate::error::Result<()> {
+            self.state().map(|_| ())
+        }
+
+        fn write_state(
+            &self,
+            _: &dyn super::MixerState,
+            _: &mut Vec<u8>,
+        ) -> crate::error::Result<()> {
+            self.state().map(|_| ())
+        }
+
+        fn read_state(
+            &self,
+            _: usize,
+            _: &mut crate::state::Bytes<'_>,
+        ) -> crate::error::Result<Box<dyn super::MixerState>> {
+            self.state()
+        }
+    };
+}
+
+pub(super) use whole_sequences_only;

@@ -1,0 +1,165 @@
+//! BigBird (Zaheer et al. 2020): softmax attention in which a block of positions sees the first and the last block, its
+//! neighbours, and a few blocks that are drawn for each head when the model is made and stored with it.
+//!
+//! Which block is the last one depends on the length that the model is made for, never on a batch.
+
+mod composed;
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use dss_format::MixerContext;
+use dss_format::mixer::{BigbirdConfig, MixerSettings};
+use dss_kernels::attention::gathered::{BlockTiles, GatheredConfig};
+use rand::RngExt;
+
+use super::attention::{AttentionSpec, Projection, attend};
+use super::gathered::gathered;
+use super::heads::check_len;
+use super::state::MixerState;
+use super::{Init, Mixer, Pass, SequenceMixer, fixed};
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::prepared::Prepared;
+
+/// A BigBird layer.
+#[derive(Module, Debug)]
+pub struct BigbirdLayer {
+    /// Queries: `[Q, H]`.
+    pub q: Projection,
+    /// Keys: `[Q, H]`.
+    pub k: Projection,
+    /// Values: `[Q, H]`.
+    pub v: Projection,
+    /// The output: `[H, Q]`.
+    pub out: Projection,
+    /// The random blocks `[heads, n − 2, r]` of all blocks but the first and the last. Not trained.
+    pub blocks: Option<Param<Tensor<3>>>,
+    #[module(skip)]
+    config: BigbirdConfig,
+    #[module(skip)]
+    context: MixerContext,
+}
+
+/// Which blocks see which.
+struct BlockSpec {
+    heads: usize,
+    /// Positions of a block.
+    block: usize,
+    /// Blocks n of the length that the layer is made for.
+    blocks: usize,
+    /// `[heads, n − 2, r]`
+    random: Vec<u32>,
+}
+
+impl BigbirdLayer {
+    pub(super) fn init(config: &BigbirdConfig, context: MixerContext, init: &Init) -> Result<Self> {
+        let (h, width) = (context.h, config.width_in(context.h));
+        let map =
+            |name, inputs, outputs| Projection::init(name, inputs, outputs, config.bias, init);
+        let drawn = config.random_blocks;
+        let blocks = config.blocks(context.len).filter(|_| drawn > 0).map(|blocks| {
+            let numbers = draw(config.heads, blocks, drawn, init);
+            fixed(numbers, [config.heads, blocks - 2, drawn], init.device)
+        });
+        Ok(Self {
+            q: map("q", h, width),
+            k: map("k", h, width),
+            v: map("v", h, width),
+            out: map("out", width, h),
+            blocks,
+            config: *config,
+            context,
+        })
+    }
+
+    /// `None`: there are so few blocks that all see all.
+    fn spec(&self) -> Option<BlockSpec> {
+        let BigbirdConfig { heads, block, .. } = self.config;
+        let blocks = self.config.blocks(self.context.len)?;
+        let random = self.blocks.as_ref().map_or_else(Vec::new, |random| {
+            random.val().to_data().iter::<f64>().map(|x| x as u32).collect()
+        });
+        Some(BlockSpec { heads, block, blocks, random })
+    }
+}
+
+/// Random blocks `[heads, n − 2, r]`, head by head and block by block: r of those that a block does not see anyway,
+/// without replacement.
+fn draw(heads: usize, blocks: usize, count: usize, init: &Init) -> Vec<f64> {
+    let mut rng = init.stream("blocks");
+    let mut all = Vec::new();
+    for _ in 0..heads {
+        for i in 1..blocks - 1 {
+            let seen = |j: usize| j == 0 || j == blocks - 1 || j.abs_diff(i) <= 1;
+            let mut others: Vec<usize> = (0..blocks).filter(|&j| !seen(j)).collect();
+            for place in 0..count {
+                let other = rng.random_range(place..others.len());
+                others.swap(place, other);
+                all.push(others[place] as f64);
+            }
+        }
+    }
+    all
+}
+
+impl SequenceMixer for BigbirdLayer {
+    fn context(&self) -> &MixerContext {
+        &self.context
+    }
+
+    fn check_len(&self, l: usize) -> Result<()> {
+        check_len("BigBird", l, self.context.len)
+    }
+
+    fn prepare(&self, l: usize) -> Result<Prepared> {
+        self.check_len(l)?;
+        Ok(Prepared::default())
+    }
+
+    fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
+        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
+        let (lengths, form) = (pass.lengths.as_deref(), self.context.form);
+        let y = match self.spec() {
+            None => {
+                let spec = AttentionSpec { heads: self.config.heads, causal: false };
+                attend(form, qkv, lengths, spec)
+            }
+            Some(spec) if dispatch::is_fused(form, &u) => {
+                let [batch, len, width] = qkv[0].dims();
+                let BlockSpec { heads, block, blocks, random } = spec;
+                let head_dim = width / heads;
+                let config = GatheredConfig {
+                    batch,
+                    len,
+                    heads,
+                    head_dim,
+                    scale: 1.0 / (head_dim as f64).sqrt(),
+                    causal: false,
+                    self_last: false,
+                };
+                let tiles = BlockTiles::new(blocks, block, heads, &random, lengths, len);
+                gathered(qkv, config, tiles)
+            }
+            Some(spec) => composed::bigbird(qkv, lengths, &spec),
+        };
+        self.out.forward(y)
+    }
+
+    fn state(&self, _batch: usize) -> Result<MixerState> {
+        let what = "blocks of BigBird see the last block of the sequence: such a layer takes whole sequences only";
+        Err(Error::invalid("SequenceMixer::state", what))
+    }
+
+    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
+        state.step(u)
+    }
+
+    fn at_step(&self, r: f64) -> Result<Mixer> {
+        self.config.at_step(r)?;
+        Ok(Mixer::Bigbird(self.clone()))
+    }
+
+    fn past_end(&self) -> String {
+        "the last block is that of the training length".to_owned()
+    }
+}
