@@ -116,12 +116,18 @@ impl Block {
         mode: Mode,
         index: usize,
     ) -> (Tensor<3>, Vec<BatchStats>) {
-        self.forward_after(None, x, prepared, lengths, mode, index)
+        self.forward_beside(&mut None, None, x, prepared, lengths, mode, index)
     }
 
-    /// As [`Self::forward`], with what the windows before the sequences contribute: `[B, L, H]`.
-    pub(crate) fn forward_after(
+    /// As [`Self::forward`], with the second stream `[B, l, H]` of mixers that have one, and with what the windows before
+    /// the sequences contribute: `[B, L, H]`.
+    ///
+    /// # Panics
+    /// As [`Self::forward`].
+    #[allow(clippy::too_many_arguments, reason = "all that a pass through a layer is about")]
+    pub fn forward_beside(
         &self,
+        side: &mut Option<Tensor<3>>,
         past: Option<Tensor<3>>,
         x: Tensor<3>,
         prepared: &Prepared,
@@ -136,14 +142,17 @@ impl Block {
         let norm = self.block_norm(&self.norm, &pass, mode);
         let (x, seen) = match self.mixer.get().block(&x, prepared, &pass, &norm) {
             Some(done) => done,
-            None => self.residual(x, &norm, &pass, |u| self.mixer.get().mix(u, prepared, &pass)),
+            None => {
+                let mixer = self.mixer.get();
+                self.residual(x, &norm, &pass, |u| mixer.mix_beside(u, side, prepared, &pass))
+            }
         };
         let mut stats = Vec::from_iter(seen);
         let (Some(ff), Some(ff_norm)) = (&self.ff, &self.ff_norm) else { return (x, stats) };
         let hidden = self.masks(&x, self.config.ff, mode, index, 2).map(|[mask, _]| mask);
         let pass = Pass { masks: self.masks(&x, h, mode, index, 4), ..pass };
         let norm = self.block_norm(ff_norm, &pass, mode);
-        let (x, seen) = self.residual(x, &norm, &pass, |u| ff.forward(u, hidden.clone()));
+        let (x, seen) = self.residual(x, &norm, &pass, |u| ff.forward(u, hidden));
         stats.extend(seen);
         (x, stats)
     }
@@ -154,7 +163,7 @@ impl Block {
         x: Tensor<3>,
         norm: &BlockNorm,
         pass: &Pass,
-        f: impl Fn(Tensor<3>) -> Tensor<3>,
+        f: impl FnOnce(Tensor<3>) -> Tensor<3>,
     ) -> (Tensor<3>, Option<BatchStats>) {
         let normed = |x| {
             let (gamma, beta) = (norm.norm.gamma.val(), norm.norm.beta.val());

@@ -9,14 +9,18 @@ mod diagonal;
 mod dss;
 mod exp_rnn;
 mod gated;
+mod heads;
 mod lipschitz_rnn;
+mod luna;
 mod mega_ema;
 mod nrde;
+mod nystrom;
 mod ode_rnn;
 mod recurrent;
 mod s4;
 mod s4d;
 mod state_space;
+mod whole;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -37,6 +41,7 @@ use ode_rnn::OdeRnnNet;
 use recurrent::Net;
 use s4::S4;
 use s4d::S4d;
+use whole::Whole;
 
 /// The mixer of a layer out of its arrays, and what surrounds it. A mixer without a fused form leaves
 /// [`Around::Residual`] as it is.
@@ -81,6 +86,15 @@ pub(crate) fn load(
             let mixer = nrde::NrdeMixer::new(*config, context, arrays)?;
             Ok((Box::new(mixer), Around::Residual(residual)))
         }
+        MixerConfig::Nystrom(config) => {
+            let mixer = Whole(nystrom::NystromMixer::new(*config, context, arrays)?);
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::Luna(config) => {
+            let mixer = Whole(luna::LunaMixer::new(*config, context, arrays)?);
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::WaveganD(_) => unreachable!("a stack of its own has no blocks"),
     }
 }
 
@@ -112,6 +126,9 @@ pub(crate) trait SequenceMixer: Send + Sync {
         u: &[f32],
         v: &mut [f32],
     ) -> Result<()>;
+
+    /// The second stream before the first layer, `[l, H]`, for mixers that have one.
+    fn set_side(&self, _workspace: &mut Workspace, _p: &[f32]) {}
 
     /// The most positions of a stream.
     fn max_steps(&self) -> Option<Limit> {

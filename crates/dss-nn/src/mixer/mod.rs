@@ -9,12 +9,15 @@ mod ckconv;
 mod dss;
 mod exp_rnn;
 mod gru;
+mod heads;
 mod lipschitz_rnn;
 mod lru;
 mod lstm;
+mod luna;
 mod mega_ema;
 mod modes;
 mod nrde;
+mod nystrom;
 mod ode_rnn;
 mod recurrent;
 mod s4;
@@ -47,9 +50,11 @@ pub use gru::GruLayer;
 pub use lipschitz_rnn::LipschitzRnnLayer;
 pub use lru::LruLayer;
 pub use lstm::LstmLayer;
+pub use luna::LunaLayer;
 pub use mega_ema::MegaEmaLayer;
 pub use modes::{Eigenvalue, ModeStep, Modes};
 pub use nrde::{NrdeLayer, log_signatures};
+pub use nystrom::{HeadConvolution, NystromLayer, pseudo_inverse};
 pub use ode_rnn::OdeRnnLayer;
 pub use s4::S4Layer;
 pub use s4d::S4dLayer;
@@ -57,7 +62,7 @@ pub use s5::S5Layer;
 pub use state::MixerState;
 
 macro_rules! mixers {
-    ($($(#[$doc:meta])* $kind:ident($layer:ident),)*) => {
+    ($($(#[$doc:meta])* $kind:ident($layer:ident),)*; stacks $($stack:ident),*) => {
         /// The mixer of a block.
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant, reason = "there is one per layer")]
@@ -70,6 +75,7 @@ macro_rules! mixers {
             pub(crate) fn init(config: &MixerConfig, context: MixerContext, init: &Init) -> Result<Self> {
                 Ok(match config {
                     $(MixerConfig::$kind(config) => Self::$kind($layer::init(config, context, init)?),)*
+                    $(MixerConfig::$stack(_) => return Err(not_a_mixer(config)),)*
                 })
             }
 
@@ -112,6 +118,17 @@ mixers! {
     Nrde(NrdeLayer),
     /// A convolution whose kernels are a network.
     Ckconv(CkconvLayer),
+    /// Attention through landmarks.
+    Nystrom(NystromLayer),
+    /// Attention packed into a second stream.
+    Luna(LunaLayer),
+    // Made of stages, not of blocks with a mixer: see [`crate::stage`].
+    ; stacks WaveganD
+}
+
+fn not_a_mixer(config: &MixerConfig) -> Error {
+    let what = format!("{} is a whole stack and not a mixer: make a Model of it", config.kind());
+    Error::invalid("Mixer", what)
 }
 
 /// A map of sequences `[B, L, H]` -> `[B, L, H]`.
@@ -130,6 +147,17 @@ pub trait SequenceMixer: Debug {
 
     /// Whole sequences u `[B, L, H]` -> `[B, L, H]`, without norm and residual.
     fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3>;
+
+    /// The same beside a second stream `[B, l, H]` that passes from layer to layer, where the mixer has one.
+    fn mix_beside(
+        &self,
+        u: Tensor<3>,
+        _side: &mut Option<Tensor<3>>,
+        prepared: &Prepared,
+        pass: &Pass,
+    ) -> Tensor<3> {
+        self.mix(u, prepared, pass)
+    }
 
     /// The whole block around the mixer, norm and residual included, where that is one operation.
     fn block(

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod attention;
+mod batches;
 mod carry;
 mod checkpoints;
 mod ckconv;
@@ -12,10 +13,13 @@ mod golden_kernels;
 mod golden_layers;
 mod golden_models;
 mod infer;
+mod luna;
 mod models;
+mod nystrom;
 mod padding;
 mod parts;
 mod readme;
 mod recurrent;
 mod s4_layers;
 mod steps;
+mod wavegan_d;

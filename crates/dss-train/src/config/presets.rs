@@ -140,6 +140,9 @@ const LIPSCHITZ_RNN: &[&str] = &["lipschitz-rnn"];
 const ODE_RNN: &[&str] = &["ode-rnn"];
 const NRDE: &[&str] = &["nrde"];
 const CKCONV: &[&str] = &["ckconv"];
+const NYSTROM: &[&str] = &["nystromformer"];
+const LUNA: &[&str] = &["luna"];
+const WAVEGAN_D: &[&str] = &["wavegan-d"];
 
 /// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
 pub const MODELS: &[NamedOverlay] = overlays![
@@ -150,11 +153,14 @@ pub const MODELS: &[NamedOverlay] = overlays![
     "s4" as "S4" for S4_FAMILY,
     "s4d" as "S4D" for S4_FAMILY,
     "transformer" as "Transformer" for ATTENTION,
+    "nystromformer" as "Nyströmformer" for NYSTROM,
+    "luna" as "Luna-256" for LUNA,
     "ode-rnn" as "ODE-RNN" for ODE_RNN,
     "nrde" as "NRDE" for NRDE,
     "exp-rnn" as "ExpRNN" for EXP_RNN,
     "lipschitz-rnn" as "LipschitzRNN" for LIPSCHITZ_RNN,
     "ckconv" as "CKConv" for CKCONV,
+    "wavegan-d" as "WaveGAN-D" for WAVEGAN_D,
     "s5" as "S5" for S5,
     "lru" as "LRU" for LRU,
     "mega-ema" as "Mega-EMA" for MEGA_EMA,
