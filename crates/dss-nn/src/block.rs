@@ -204,13 +204,18 @@ impl Block {
 
     /// What the mixer reads of x `[B, L, H]`, cut off from its gradients.
     pub(crate) fn mixer_input(&self, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
+        self.read_by_mixer(x, mode).inner()
+    }
+
+    /// The same on the device of x.
+    pub(crate) fn read_by_mixer(&self, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
         let x = x.clone().detach();
         if !self.config.prenorm {
-            return x.inner();
+            return x;
         }
         let (gamma, beta) = (self.norm.gamma.val().detach(), self.norm.beta.val().detach());
         let mode = self.norm.mode(mode != Mode::Eval, None);
-        dispatch::norm(self.config.form, x, gamma, beta, &mode).0.inner()
+        dispatch::norm(self.config.form, x, gamma, beta, &mode).0
     }
 
     /// The running statistics of its norms moved towards the next of `stats`.

@@ -87,6 +87,7 @@ mod model;
 pub mod named;
 mod norm;
 pub mod ops;
+mod portraits;
 mod positions;
 mod prepared;
 mod random;

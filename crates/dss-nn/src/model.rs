@@ -1,5 +1,7 @@
 //! The whole model: encoder, blocks, head.
 
+use std::borrow::Cow;
+
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
 use dss_format::mixer::{Stages, length_at_step};
@@ -269,28 +271,15 @@ impl Model {
         mode: Mode,
     ) -> (Tensor<3>, Vec<BatchStats>) {
         let [batch, l] = input.dims();
-        let (dtype, form) = (self.some_parameter().dtype(), self.config.form);
+        let form = self.config.form;
         assert_eq!(lengths.len(), batch, "there must be one length per sequence");
         assert!(
             lengths.iter().all(|len| (1..=l).contains(len)),
             "lengths must be from 1 to L = {l}, but are {lengths:?}"
         );
-        let mut x = self.encoder.forward(input, form);
-        let mut lengths = std::borrow::Cow::from(lengths);
-        if let Some(cls) = &self.cls {
-            x = positions::prepend(cls.val(), x);
-            lengths.to_mut().iter_mut().for_each(|len| *len += 1);
-        }
-        let [_, l, h] = x.dims();
+        let (mut x, lengths) = self.embedded(input, lengths);
+        let [_, l, _] = x.dims();
         assert_eq!(prepared.l, l, "this was prepared for another length than the input's");
-        x = match (&self.positions, self.config.positions) {
-            (Some(table), _) => x + table.val().narrow(0, 0, l).unsqueeze(),
-            (None, Positions::Fixed) => {
-                let device = x.device();
-                x + positions::fixed(l, h, &device, dtype)
-            }
-            _ => x,
-        };
         let mut stats = Vec::new();
         if !self.stages.is_empty() {
             x = self.padded(x, &lengths);
@@ -321,6 +310,30 @@ impl Model {
             stats.extend(seen);
         }
         (x, stats)
+    }
+
+    /// The input as the first layer gets it, `[B, L, H]`, with cls and positions where the model has them, and the lengths.
+    pub(crate) fn embedded<'a>(
+        &self,
+        input: Input,
+        lengths: &'a [usize],
+    ) -> (Tensor<3>, Cow<'a, [usize]>) {
+        let mut x = self.encoder.forward(input, self.config.form);
+        let mut lengths = Cow::from(lengths);
+        if let Some(cls) = &self.cls {
+            x = positions::prepend(cls.val(), x);
+            lengths.to_mut().iter_mut().for_each(|len| *len += 1);
+        }
+        let [_, l, h] = x.dims();
+        x = match (&self.positions, self.config.positions) {
+            (Some(table), _) => x + table.val().narrow(0, 0, l).unsqueeze(),
+            (None, Positions::Fixed) => {
+                let (device, dtype) = (x.device(), x.dtype());
+                x + positions::fixed(l, h, &device, dtype)
+            }
+            _ => x,
+        };
+        (x, lengths)
     }
 
     /// x `[B, L, C]` as the stages read it: 0 beyond each length, and up to the length of all sequences.

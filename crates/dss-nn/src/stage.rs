@@ -17,6 +17,7 @@ use dss_format::{Form, Io, MixerConfig, ModelConfig};
 use crate::block::Mode;
 use crate::dispatch;
 use crate::linear::parameter;
+use crate::mixer::{Portrait, Subject};
 use crate::norm::Norm;
 use crate::ops::BatchStats;
 use crate::random::{normal, stream};
@@ -193,6 +194,12 @@ impl Stage {
             WaveganVariant::Original => x,
         };
         x.reshape([batch, l * c])
+    }
+
+    /// The kernels of its strided convolution.
+    pub(crate) fn portraits(&self) -> Vec<Portrait> {
+        let subject = Subject::Kernels(self.down.conv.weight.val());
+        vec![Portrait { name: "strided convolution", subject }]
     }
 
     /// The running statistics of its norms moved towards the next of `stats`.

@@ -13,7 +13,7 @@ use dss_format::{MixerContext, NormKind};
 use super::heads::{join, split, weights};
 use super::recurrent::{at_positions, check_len};
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer};
+use super::{Init, Mixer, Pass, Portrait, SequenceMixer};
 use crate::composed::position_mask;
 use crate::dispatch;
 use crate::error::{Error, Result};
@@ -174,6 +174,19 @@ impl SequenceMixer for LunaLayer {
     fn at_step(&self, r: f64) -> Result<Mixer> {
         self.config.at_step(r)?;
         Ok(Mixer::Luna(self.clone()))
+    }
+
+    fn portraits(&self, u: Tensor<3>, side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let p = side.cloned().unwrap_or_else(|| self.lone_stream(&u));
+        // Rows of p that the sequence is too short for are not used.
+        let used = self.config.packed.min(u.dims()[1]);
+        let packing = self.packing(u.clone(), p.clone(), None).narrow(2, 0, used);
+        let packed = self.packed(u.clone(), p, None);
+        let unpacking = self.unpacking(u, packed, None).narrow(3, 0, used);
+        vec![
+            Portrait::attention("p of the sequence", packing),
+            Portrait::attention("the sequence of p", unpacking),
+        ]
     }
 
     fn past_end(&self) -> String {

@@ -19,6 +19,7 @@ mod modes;
 mod nrde;
 mod nystrom;
 mod ode_rnn;
+mod portrait;
 mod recurrent;
 mod s4;
 mod s4d;
@@ -56,6 +57,7 @@ pub use modes::{Eigenvalue, ModeStep, Modes};
 pub use nrde::{NrdeLayer, log_signatures};
 pub use nystrom::{HeadConvolution, NystromLayer, pseudo_inverse};
 pub use ode_rnn::OdeRnnLayer;
+pub use portrait::{Portrait, StableEdge, Subject};
 pub use s4::S4Layer;
 pub use s4d::S4dLayer;
 pub use s5::S5Layer;
@@ -214,6 +216,12 @@ pub trait SequenceMixer: Debug {
     /// Λ and Δ, where it is a state space: what inspection looks at.
     fn modes(&self) -> Option<Modes> {
         None
+    }
+
+    /// What else can be seen of it while it reads u `[1, L, H]` beside the second stream `[1, l, H]`, if it has one: for
+    /// inspection.
+    fn portraits(&self, _u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        Vec::new()
     }
 
     /// Why sequences longer than those of training may be given.

@@ -17,7 +17,7 @@ use dss_format::mixer::{MixerSettings, NystromConfig};
 use super::heads::{join, split, weights};
 use super::recurrent::{at_positions, check_len};
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer};
+use super::{Init, Mixer, Pass, Portrait, SequenceMixer};
 use crate::composed::position_mask;
 use crate::error::{Error, Result};
 use crate::linear::{Linear, parameter};
@@ -200,6 +200,19 @@ impl SequenceMixer for NystromLayer {
     fn at_step(&self, r: f64) -> Result<Mixer> {
         self.config.at_step(r)?;
         Ok(Mixer::Nystrom(self.clone()))
+    }
+
+    /// F·A⁺·B: what the landmarks make of attention. Six iterations leave some of it below 0.
+    fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let [q, k, _] = self.projected(u, None);
+        let weights = match self.is_plain() {
+            true => weights(q, k, None),
+            false => {
+                let [f, a, b] = self.matrices(q, k, None);
+                f.matmul(a.matmul(b))
+            }
+        };
+        vec![Portrait::attention("attention", weights)]
     }
 
     fn past_end(&self) -> String {

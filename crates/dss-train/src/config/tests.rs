@@ -271,6 +271,16 @@ fn models_and_ablations_lie_over_any_preset() {
             config
         };
         for model in MODELS {
+            let causal = ModelConfig {
+                bidirectional: false,
+                mixer: MixerConfig::default_for(model.mixers[0]).unwrap(),
+                ..ModelConfig::default()
+            };
+            if preset.task == "lm" && causal.validate(1).is_err() {
+                let refused = modelled("lm", preset.name, model.name, &[]).resolve().unwrap_err();
+                assert!(refused.to_string().contains("causal"), "{}: {refused}", model.name);
+                continue;
+            }
             let m = resolve(model.name, &[]).model;
             assert_eq!(m.mixer.settings().title(), model.label);
             assert!(model.mixers.contains(&m.mixer.kind()), "{}", model.name);
