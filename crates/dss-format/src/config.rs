@@ -168,7 +168,9 @@ impl ModelConfig {
                         bidirectional is true";
             return Err(Error::setting(&["model.pool"], what));
         }
-        self.mixer.settings().validate(&MixerContext::new(self, len))
+        let mixer = self.mixer.settings();
+        mixer.validate_model(self)?;
+        mixer.validate(&MixerContext::new(self, len))
     }
 
     /// The same for a model with these ends.
@@ -184,6 +186,7 @@ impl ModelConfig {
                 "head_hidden has no meaning for pairs, whose head has a hidden layer: set it to 0";
             return Err(Error::setting(&["model.head_hidden"], what));
         }
+        self.mixer.settings().validate_io(io)?;
         self.validate(io.len)
     }
 

@@ -10,14 +10,17 @@
 //! | `layers.{i}.norm.running_mean`, `.running_var` | `[H]` each, BatchNorm only |
 //! | `layers.{i}.ff.hidden.*`, `layers.{i}.ff.out.*` | `[F, H]`, `[H, F]` with their biases: the feed-forward part |
 //! | `layers.{i}.ff_norm.*` | its norm, as `norm` |
+//! | `side.start` | `[l, H]`: the second stream of mixers that have one, before the first layer |
+//! | `side.norm.*`, `side.input_norm.*` | `[H]` each: LayerNorms of the second stream and of the sequence there |
+//! | `stages.{i}.*` | in place of layers, what the file of a stack of its own declares |
 //! | `norm.*` | the last norm of a pre-norm stack |
-//! | `head.weight`, `.bias` | `[O, H]`, `[O]`; of pairs `head.hidden.*` `[H, 4H]` and `head.out.*` `[O, H]`; with `head_hidden` = F `head.hidden.*` `[F, H]` and `head.out.*` `[O, F]` |
+//! | `head.weight`, `.bias` | `[O, H]`, `[O]` (`[O, F]` of stages that leave F numbers); of pairs `head.hidden.*` `[H, 4H]` and `head.out.*` `[O, H]`; with `head_hidden` = F `head.hidden.*` `[F, H]` and `head.out.*` `[O, F]` |
 //!
 //! Weight matrices are `[out, in]` as in PyTorch.
 
 use crate::config::{ModelConfig, NormKind, Pool, Positions};
 use crate::io::{InputKind, Io, OutputKind};
-use crate::mixer::MixerContext;
+use crate::mixer::{MixerContext, Stages};
 
 /// Parameters that share a learning rate (§4: those of the state space have their own, and no weight decay).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,10 +88,17 @@ pub fn linear(name: &str, inputs: usize, outputs: usize) -> [TensorSpec; 2] {
 impl ModelConfig {
     /// All tensors of such a model, sorted by name.
     pub fn tensors(&self, io: &Io) -> Vec<TensorSpec> {
-        let mut all = self.tensors_outside_blocks(io);
-        let block = self.block_tensors(io);
-        for i in 0..self.layers {
-            all.extend(block.iter().cloned().map(|tensor| tensor.within(&format!("layers.{i}"))));
+        let stages = self.stages(io);
+        let mut all = self.tensors_outside_blocks(io, stages.as_ref());
+        match stages {
+            Some(stages) => all.extend(stages.tensors),
+            None => {
+                let block = self.block_tensors(io);
+                for i in 0..self.layers {
+                    let block = block.iter().cloned();
+                    all.extend(block.map(|tensor| tensor.within(&format!("layers.{i}"))));
+                }
+            }
         }
         all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         all
@@ -99,25 +109,36 @@ impl ModelConfig {
         let sum = |tensors: Vec<TensorSpec>| {
             tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.elements()?))
         };
-        let blocks = sum(self.block_tensors(io))?.checked_mul(self.layers)?;
-        sum(self.tensors_outside_blocks(io))?.checked_add(blocks)
+        let stages = self.stages(io);
+        let outside = sum(self.tensors_outside_blocks(io, stages.as_ref()))?;
+        let inside = match stages {
+            Some(stages) => sum(stages.tensors)?,
+            None => sum(self.block_tensors(io))?.checked_mul(self.layers)?,
+        };
+        outside.checked_add(inside)
+    }
+
+    /// What this model has in place of blocks, if it is a stack of its own.
+    pub fn stages(&self, io: &Io) -> Option<Stages> {
+        self.mixer.settings().stages(self, io)
     }
 
     /// The tensors of one block, with names relative to it.
     fn block_tensors(&self, io: &Io) -> Vec<TensorSpec> {
         let mixer = self.mixer.settings().tensors(&MixerContext::new(self, io.len));
         let mut all: Vec<_> = mixer.into_iter().map(|tensor| tensor.within("mixer")).collect();
-        all.extend(self.norm_tensors("norm"));
+        all.extend(self.norm_tensors("norm", self.h));
         if self.ff > 0 {
-            all.extend(self.norm_tensors("ff_norm"));
+            all.extend(self.norm_tensors("ff_norm", self.h));
             all.extend(linear("ff.hidden", self.h, self.ff));
             all.extend(linear("ff.out", self.ff, self.h));
         }
         all
     }
 
-    fn norm_tensors(&self, name: &str) -> Vec<TensorSpec> {
-        let size = if self.norm == NormKind::LayerScalar { 1 } else { self.h };
+    /// Those of a norm of h channels.
+    pub(crate) fn norm_tensors(&self, name: &str, h: usize) -> Vec<TensorSpec> {
+        let size = if self.norm == NormKind::LayerScalar { 1 } else { h };
         let tensor =
             |part: &str| TensorSpec::new(&format!("{name}.{part}"), &[size], ParamGroup::Other);
         let statistic = |part: &str| TensorSpec { trained: false, ..tensor(part) };
@@ -128,13 +149,22 @@ impl ModelConfig {
         all
     }
 
-    fn tensors_outside_blocks(&self, io: &Io) -> Vec<TensorSpec> {
+    fn tensors_outside_blocks(&self, io: &Io, stages: Option<&Stages>) -> Vec<TensorSpec> {
         let h = self.h;
+        let features = stages.map_or(h, |stages| stages.features);
         let other = |name: &str, shape: &[usize]| TensorSpec::new(name, shape, ParamGroup::Other);
         let mut all = match io.input {
             InputKind::Tokens { vocab } => vec![other("encoder.weight", &[vocab, h])],
+            InputKind::Values { .. } if stages.is_some_and(|stages| !stages.encoded) => Vec::new(),
             InputKind::Values { channels } => linear("encoder", channels, h).into(),
         };
+        if let Some(l) = self.mixer.settings().side_stream() {
+            all.push(other("side.start", &[l, h]));
+            for norm in ["norm", "input_norm"] {
+                let part = |part: &str| other(&format!("side.{norm}.{part}"), &[h]);
+                all.extend(["gamma", "beta"].map(part));
+            }
+        }
         if self.pool == Pool::Cls {
             all.push(other("cls", &[h]));
         }
@@ -142,16 +172,16 @@ impl ModelConfig {
             all.push(other("positions", &[self.positions_for(io.len), h]));
         }
         if self.prenorm {
-            all.extend(self.norm_tensors("norm"));
+            all.extend(self.norm_tensors("norm", h));
         }
         match io.output {
             OutputKind::Pair { outputs } => {
-                all.extend(linear("head.hidden", h.saturating_mul(4), h));
+                all.extend(linear("head.hidden", features.saturating_mul(4), h));
                 all.extend(linear("head.out", h, outputs));
             }
             OutputKind::Sequence { outputs } | OutputKind::Position { outputs } => {
                 if self.head_hidden == 0 {
-                    all.extend(linear("head", h, outputs));
+                    all.extend(linear("head", features, outputs));
                 } else {
                     all.extend(linear("head.hidden", h, self.head_hidden));
                     all.extend(linear("head.out", self.head_hidden, outputs));

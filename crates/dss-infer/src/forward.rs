@@ -38,12 +38,12 @@ impl Model {
         if !matches!(self.meta().io.output, OutputKind::Pair { .. }) {
             return Err(Error::input("this model takes single sequences, not pairs"));
         }
-        let h = self.config().h;
+        let h = self.features();
         let mut features = vec![0.0; 4 * h];
         for (i, input) in [first, second].into_iter().enumerate() {
             let mut plan = self.plan(self.check_input(input)?)?;
             plan.hidden(input)?;
-            plan.pool(&mut features[i * h..][..h]);
+            plan.vector(&mut features[i * h..][..h])?;
         }
         for i in 0..h {
             let (a, b) = (features[i], features[h + i]);
@@ -62,11 +62,15 @@ impl Model {
     /// [`Error::PastEnd`] if the model takes shorter ones only.
     pub fn plan(&self, l: usize) -> Result<Plan<'_>> {
         self.check_len(l)?;
-        let (h, rows) = (self.config().h, self.config().positions_for(l));
+        let h = self.numbers.stack.as_ref().map_or(self.config().h, |stack| stack.channels());
+        let rows = self.config().positions_for(l);
         let layers = &self.numbers.layers;
         let prepared = layers.iter().map(|layer| layer.mixer.prepare(rows));
         let prepared = prepared.collect::<Result<_>>()?;
-        let workspace = layers[0].mixer.workspace(rows)?;
+        let workspace = match layers.first() {
+            Some(layer) => layer.mixer.workspace(rows)?,
+            None => Box::new(()),
+        };
         let zeros = || vec![0.0; rows * h];
         let (x, u, v) = (zeros(), zeros(), zeros());
         let buffers = RowBuffers::new(Scratch::parallel(rows));
@@ -88,8 +92,8 @@ impl Plan<'_> {
             logits = vec![0.0; self.l * outputs];
             head.forward(&self.x, &mut logits, &mut self.buffers)?;
         } else {
-            let mut pooled = vec![0.0; model.config().h];
-            self.pool(&mut pooled);
+            let mut pooled = vec![0.0; model.features()];
+            self.vector(&mut pooled)?;
             logits = vec![0.0; model.outputs()];
             head.forward(&pooled, &mut logits, &mut self.buffers)?;
         }
@@ -97,7 +101,7 @@ impl Plan<'_> {
         Ok(logits)
     }
 
-    /// x becomes the activations before the head.
+    /// x becomes the activations before the head; in a stack of its own, those before the stages.
     fn hidden(&mut self, input: Input<'_>) -> Result<()> {
         let Self { model, l, prepared, workspace, x, u, v, buffers } = self;
         let positions = model.check_input(input)?;
@@ -105,13 +109,22 @@ impl Plan<'_> {
             let what = format!("the plan is for {l} positions, but the input has {positions}");
             return Err(Error::input(what));
         }
-        let (numbers, h) = (&model.numbers, model.config().h);
+        let numbers = &model.numbers;
+        if numbers.stack.is_some() {
+            return model.encode(input, x, &mut buffers.scratch);
+        }
+        let h = model.config().h;
         let (first, rest) = x.split_at_mut(model.config().positions_for(0) * h);
         if let Some(cls) = &numbers.cls {
             first.copy_from_slice(cls);
         }
         model.encode(input, rest, &mut buffers.scratch)?;
         x.chunks_exact_mut(h).enumerate().for_each(|(t, x)| numbers.positions.add(t, x));
+        if let (Some(side), Some(layer)) = (&numbers.side, numbers.layers.first()) {
+            side.input_norm.forward(x, h, u, &mut buffers.scratch);
+            std::mem::swap(x, u);
+            layer.mixer.set_side(workspace, &side.start);
+        }
         for (layer, prepared) in numbers.layers.iter().zip(prepared) {
             layer.before(x, u, &mut buffers.scratch);
             layer.mixer.mix(prepared, workspace, u, v)?;
@@ -119,6 +132,17 @@ impl Plan<'_> {
         }
         numbers.norm.forward(x, h, u, &mut buffers.scratch);
         std::mem::swap(x, u);
+        Ok(())
+    }
+
+    /// The vector that the head reads of a sequence.
+    fn vector(&mut self, vector: &mut [f32]) -> Result<()> {
+        match &self.model.numbers.stack {
+            Some(stack) => {
+                vector.copy_from_slice(&stack.features(&self.x, &mut self.buffers.scratch)?);
+            }
+            None => self.pool(vector),
+        }
         Ok(())
     }
 

@@ -23,6 +23,8 @@ mod load;
 mod mixer;
 mod model;
 mod positions;
+mod side;
+mod stage;
 mod state;
 mod stream;
 

@@ -1,7 +1,8 @@
 //! From a file's arrays to a model.
 
 use dss_format::{
-    Gelu, InputKind, MixerContext, ModelConfig, ModelFile, NormKind, OutputKind, Pool, Positions,
+    Gelu, InputKind, MixerConfig, MixerContext, ModelConfig, ModelFile, NormKind, OutputKind, Pool,
+    Positions,
 };
 use dss_kernels::frozen::{Norm, gelu, gelu_tanh};
 
@@ -13,6 +14,8 @@ use crate::linear::{TwoLayers, relu};
 use crate::mixer;
 use crate::model::{Encoder, Head, Model, Numbers};
 use crate::positions::PositionVectors;
+use crate::side::SideStream;
+use crate::stage::Stack;
 
 impl Model {
     /// The model of a file.
@@ -31,11 +34,21 @@ impl Model {
         let context = MixerContext::new(config, meta.io.len);
         let encoder = match meta.io.input {
             InputKind::Tokens { .. } => Encoder::Tokens(arrays.take("encoder.weight")),
+            InputKind::Values { .. } if config.stages(&meta.io).is_some_and(|s| !s.encoded) => {
+                Encoder::Raw
+            }
             InputKind::Values { .. } => Encoder::Values(arrays.linear("encoder").map()?),
         };
-        let layers = (0..config.layers)
-            .map(|i| layer(config, context, arrays.within(&format!("layers.{i}"))));
+        let stack = match &config.mixer {
+            MixerConfig::WaveganD(own) => Some(Stack::new(own, config, &meta.io, &mut arrays)?),
+            _ => None,
+        };
+        let blocks = if stack.is_some() { 0 } else { config.layers };
+        let layers =
+            (0..blocks).map(|i| layer(config, context, arrays.within(&format!("layers.{i}"))));
         let layers = layers.collect::<Result<_>>()?;
+        let side = config.mixer.settings().side_stream();
+        let side = side.map(|_| SideStream::new(config.h, config.positions, arrays.within("side")));
         let mut norm = match config.prenorm {
             true => self::norm(config, arrays.within("norm")),
             false => Norm::Identity,
@@ -50,6 +63,8 @@ impl Model {
                 Positions::Learned => PositionVectors::Learned(arrays.take("positions")),
             },
             layers,
+            stack,
+            side,
             norm,
             head,
         };
@@ -75,7 +90,8 @@ fn layer(config: &ModelConfig, context: MixerContext, mut arrays: Arrays<'_>) ->
     Ok(Layer { mixer, around, ff })
 }
 
-fn norm(config: &ModelConfig, mut arrays: Arrays<'_>) -> Norm<f32> {
+/// A norm with its statistics fixed.
+pub(crate) fn norm(config: &ModelConfig, mut arrays: Arrays<'_>) -> Norm<f32> {
     let eps = config.norm_eps;
     let (gamma, beta) = (arrays.take("gamma"), arrays.take("beta"));
     match config.norm {

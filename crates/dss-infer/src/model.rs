@@ -14,6 +14,8 @@ use crate::layer::Layer;
 use crate::linear::{RowBuffers, TwoLayers};
 use crate::mixer::Limit;
 use crate::positions::PositionVectors;
+use crate::side::SideStream;
+use crate::stage::Stack;
 
 /// A trained model. Immutable; share it by reference or in an `Arc`.
 pub struct Model {
@@ -32,7 +34,12 @@ pub(crate) struct Numbers {
     /// `[H]`: what is put in front of the sequence.
     pub cls: Option<Vec<f32>>,
     pub positions: PositionVectors,
+    /// None in a stack of its own.
     pub layers: Vec<Layer>,
+    /// What a stack of its own has in place of layers.
+    pub stack: Option<Stack>,
+    /// The second stream before the first layer, where there is one.
+    pub side: Option<SideStream>,
     pub norm: Norm<f32>,
     pub head: Head,
 }
@@ -42,6 +49,8 @@ pub(crate) enum Encoder {
     /// `[V, H]`
     Tokens(Vec<f32>),
     Values(Linear<f32>),
+    /// Numbers as they are.
+    Raw,
 }
 
 /// The last layer; of pairs, on [a, b, a − b, a·b] of two sequences.
@@ -89,7 +98,11 @@ impl Model {
             (config.positions == Positions::Learned).then(|| Limit { length, why: why.into() })
         };
         let mixers = || numbers.layers.iter().map(|layer| &layer.mixer);
-        let max_len = mixers().filter_map(|mixer| mixer.max_len()).chain(learned());
+        let padded = numbers.stack.as_ref().map(|stack| Limit {
+            length: stack.padded_len,
+            why: "its convolutions end in a map of so many positions (WaveGAN-D)".into(),
+        });
+        let max_len = mixers().filter_map(|mixer| mixer.max_len()).chain(learned()).chain(padded);
         let max_len = max_len.min_by_key(|limit| limit.length);
         let max_steps = mixers().filter_map(|mixer| mixer.max_steps()).chain(learned());
         let max_steps = max_steps.min_by_key(|limit| limit.length);
@@ -139,6 +152,11 @@ impl Model {
         let mut hash = Hash(self.hash);
         hash.bytes(&r.to_bits().to_le_bytes());
         Ok(Self::new(self.meta, self.numbers, hash.0))
+    }
+
+    /// Numbers of a sequence that the head reads.
+    pub(crate) fn features(&self) -> usize {
+        self.config().stages(&self.meta.io).map_or(self.config().h, |stages| stages.features)
     }
 
     pub(crate) fn config(&self) -> &ModelConfig {
@@ -200,6 +218,10 @@ impl Model {
     pub(crate) fn check_stream(&self) -> Result<()> {
         if matches!(self.meta.io.output, OutputKind::Pair { .. }) {
             return Err(Error::cannot_stream("it compares two sequences"));
+        }
+        if self.numbers.stack.is_some() {
+            let why = "its convolutions see what follows and shorten the sequence (WaveGAN-D)";
+            return Err(Error::cannot_stream(why));
         }
         if self.config().pool == Pool::Cls {
             let why =
@@ -273,6 +295,10 @@ impl Model {
                 Ok(())
             }
             (Encoder::Values(map), Input::Values(values)) => Ok(map.forward(values, x, scratch)?),
+            (Encoder::Raw, Input::Values(values)) => {
+                x.copy_from_slice(values);
+                Ok(())
+            }
             _ => unreachable!("the input was checked"),
         }
     }

@@ -116,12 +116,18 @@ impl Block {
         mode: Mode,
         index: usize,
     ) -> (Tensor<3>, Vec<BatchStats>) {
-        self.forward_after(None, x, prepared, lengths, mode, index)
+        self.forward_beside(&mut None, None, x, prepared, lengths, mode, index)
     }
 
-    /// As [`Self::forward`], with what the windows before the sequences contribute: `[B, L, H]`.
-    pub(crate) fn forward_after(
+    /// As [`Self::forward`], with the second stream `[B, l, H]` of mixers that have one, and with what the windows before
+    /// the sequences contribute: `[B, L, H]`.
+    ///
+    /// # Panics
+    /// As [`Self::forward`].
+    #[allow(clippy::too_many_arguments, reason = "all that a pass through a layer is about")]
+    pub fn forward_beside(
         &self,
+        side: &mut Option<Tensor<3>>,
         past: Option<Tensor<3>>,
         x: Tensor<3>,
         prepared: &Prepared,
@@ -140,14 +146,17 @@ impl Block {
         let norm = self.block_norm(&self.norm, &pass, mode);
         let (x, seen) = match self.mixer.get().block(&x, prepared, &pass, &norm) {
             Some(done) => done,
-            None => self.residual(x, &norm, &pass, |u| self.mixer.get().mix(u, prepared, &pass)),
+            None => {
+                let mixer = self.mixer.get();
+                self.residual(x, &norm, &pass, |u| mixer.mix_beside(u, side, prepared, &pass))
+            }
         };
         let mut stats = Vec::from_iter(seen);
         let (Some(ff), Some(ff_norm)) = (&self.ff, &self.ff_norm) else { return (x, stats) };
         let hidden = self.masks(&x, self.config.ff, mode, index, 2).map(|[mask, _]| mask);
         let pass = Pass { masks: self.masks(&x, h, mode, index, 4), ..pass };
         let norm = self.block_norm(ff_norm, &pass, mode);
-        let (x, seen) = self.residual(x, &norm, &pass, |u| ff.forward(u, hidden.clone()));
+        let (x, seen) = self.residual(x, &norm, &pass, |u| ff.forward(u, hidden));
         stats.extend(seen);
         (x, stats)
     }
@@ -158,7 +167,7 @@ impl Block {
         x: Tensor<3>,
         norm: &BlockNorm,
         pass: &Pass,
-        f: impl Fn(Tensor<3>) -> Tensor<3>,
+        f: impl FnOnce(Tensor<3>) -> Tensor<3>,
     ) -> (Tensor<3>, Option<BatchStats>) {
         let normed = |x| {
             let (gamma, beta) = (norm.norm.gamma.val(), norm.norm.beta.val());
@@ -199,13 +208,18 @@ impl Block {
 
     /// What the mixer reads of x `[B, L, H]`, cut off from its gradients.
     pub(crate) fn mixer_input(&self, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
+        self.read_by_mixer(x, mode).inner()
+    }
+
+    /// The same on the device of x.
+    pub(crate) fn read_by_mixer(&self, x: &Tensor<3>, mode: Mode) -> Tensor<3> {
         let x = x.clone().detach();
         if !self.config.prenorm {
-            return x.inner();
+            return x;
         }
         let (gamma, beta) = (self.norm.gamma.val().detach(), self.norm.beta.val().detach());
         let mode = self.norm.mode(mode != Mode::Eval, None);
-        dispatch::norm(self.config.form, x, gamma, beta, &mode).0.inner()
+        dispatch::norm(self.config.form, x, gamma, beta, &mode).0
     }
 
     /// The running statistics of its norms moved towards the next of `stats`.

@@ -18,6 +18,9 @@ pub struct DropoutKey {
     pub micro: u32,
 }
 
+/// The last word of the key of phases: masks have those from 1 on.
+const PHASE: u64 = 1 << 32;
+
 impl DropoutKey {
     /// The masks of the places `first` and `first` + 1 of a layer, of 0 (with probability p) and 1/(1 − p).
     pub(crate) fn masks(
@@ -37,6 +40,13 @@ impl DropoutKey {
             let draw = |_| if rng.random::<f64>() < p { 0.0 } else { keep };
             constant((0..shape[0] * shape[1]).map(draw).collect(), shape, device, dtype)
         })
+    }
+
+    /// The phase of a stage's shuffle, from −`most` to `most`: one for the whole batch.
+    pub(crate) fn phase(self, stage: usize, most: usize) -> i64 {
+        let place = (stage as u64) << 32 | u64::from(self.micro);
+        let most = most as i64;
+        keyed([self.seed, self.step, place, PHASE]).random_range(-most..=most)
     }
 }
 

@@ -37,6 +37,16 @@ pub enum Encoder {
     Tokens(Embedding),
     /// A linear map `[H, channels]`.
     Values(Linear),
+    /// Numbers as they are: no parameters. For stacks whose first stage reads them itself.
+    Raw(RawValues),
+}
+
+/// Sequences of numbers with this many channels.
+#[derive(Module, Debug)]
+pub struct RawValues {
+    /// Numbers per position.
+    #[module(skip)]
+    pub channels: usize,
 }
 
 /// A table of rows.
@@ -70,10 +80,14 @@ impl Encoder {
             (Self::Values(linear), Input::Values(x)) => {
                 dispatch::encode(form, x, linear.weight.val(), linear.bias.val())
             }
+            (Self::Raw(RawValues { channels }), Input::Values(x)) => {
+                assert_eq!(x.dims()[2], *channels, "this model takes {channels} channels");
+                x
+            }
             (Self::Tokens(_), Input::Values(_)) => {
                 panic!("this model takes token ids [B, L], but got numbers")
             }
-            (Self::Values(_), Input::Tokens(_)) => {
+            (Self::Values(_) | Self::Raw(_), Input::Tokens(_)) => {
                 panic!("this model takes numbers [B, L, channels], but got token ids")
             }
         }

@@ -63,16 +63,27 @@ impl Readout {
 impl Head {
     /// A new head of this kind of output.
     pub fn new(config: &ModelConfig, kind: OutputKind, seed: u64, device: &Device) -> Self {
+        Self::of_features(config.h, config, kind, seed, device)
+    }
+
+    /// The same for sequences that are vectors of so many numbers.
+    pub(crate) fn of_features(
+        features: usize,
+        config: &ModelConfig,
+        kind: OutputKind,
+        seed: u64,
+        device: &Device,
+    ) -> Self {
         let ModelConfig { h, head_hidden, .. } = *config;
         let readout = |outputs| match head_hidden {
-            0 => Readout::Linear(Linear::new(h, outputs, seed, "head", device)),
-            width => Readout::Hidden(TwoLayers::new(h, width, outputs, seed, device)),
+            0 => Readout::Linear(Linear::new(features, outputs, seed, "head", device)),
+            width => Readout::Hidden(TwoLayers::new(features, width, outputs, seed, device)),
         };
         match kind {
             OutputKind::Sequence { outputs } => Self::Sequence(readout(outputs)),
             OutputKind::Position { outputs } => Self::Position(readout(outputs)),
             OutputKind::Pair { outputs } => {
-                Self::Pair(TwoLayers::new(4 * h, h, outputs, seed, device))
+                Self::Pair(TwoLayers::new(4 * features, h, outputs, seed, device))
             }
         }
     }
@@ -83,15 +94,23 @@ impl Head {
     /// # Panics
     /// If pairs are asked of an odd batch.
     pub fn forward(&self, x: Tensor<3>, config: &ModelConfig, lengths: &[usize]) -> Tensor<2> {
-        let pooled = |x| dispatch::pool(config.form, x, config.pool, lengths);
         match self {
-            Self::Sequence(readout) => readout.forward(pooled(x)),
             Self::Position(readout) => {
                 let [batch, l, h] = x.dims();
                 readout.forward(x.reshape([batch * l, h]))
             }
+            _ => self.of_vectors(dispatch::pool(config.form, x, config.pool, lengths)),
+        }
+    }
+
+    /// The answers about sequences that are vectors `[B, F]`.
+    ///
+    /// # Panics
+    /// As [`Self::forward`].
+    pub(crate) fn of_vectors(&self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Sequence(readout) | Self::Position(readout) => readout.forward(x),
             Self::Pair(layers) => {
-                let x = pooled(x);
                 let [batch, _] = x.dims();
                 assert!(batch % 2 == 0, "pairs need an even batch, but it has {batch} sequences");
                 let (a, b) = (x.clone().narrow(0, 0, batch / 2), x.narrow(0, batch / 2, batch / 2));

@@ -87,9 +87,12 @@ mod model;
 pub mod named;
 mod norm;
 pub mod ops;
+mod portraits;
 mod positions;
 mod prepared;
 mod random;
+mod side;
+pub mod stage;
 
 pub use block::{Block, Mode};
 pub use carry::Carry;
@@ -98,7 +101,7 @@ pub use dropout::{DropoutKey, LayerKey};
 pub use dss_format::{
     Form, InputKind, Io, MixerConfig, ModelConfig, NormKind, OutputKind, ParamGroup, Pool,
 };
-pub use encoder::{Embedding, Encoder, Input};
+pub use encoder::{Embedding, Encoder, Input, RawValues};
 pub use error::{Error, Result};
 pub use feed_forward::FeedForward;
 pub use head::{Head, Readout, TwoLayers};
@@ -108,6 +111,8 @@ pub use model::{Model, Output};
 pub use named::Parameter;
 pub use norm::{MOMENTUM, Norm};
 pub use prepared::{Prepared, PreparedModel};
+pub use side::SideStream;
+pub use stage::Stage;
 
 /// The settings of a model: those of `dss_format`.
 pub mod config {

@@ -1,14 +1,17 @@
 //! The whole model: encoder, blocks, head.
 
+use std::borrow::Cow;
+
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
-use dss_format::mixer::length_at_step;
-use dss_format::{CheckpointMeta, Io, ModelConfig, Pool, Positions};
+use dss_format::mixer::{Stages, length_at_step};
+use dss_format::{CheckpointMeta, InputKind, Io, ModelConfig, Pool, Positions};
 
 use crate::block::{Block, Mode};
 use crate::carry::Carry;
+use crate::composed::position_mask;
 use crate::dispatch;
-use crate::encoder::{Encoder, Input};
+use crate::encoder::{Encoder, Input, RawValues};
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::linear::parameter;
@@ -17,8 +20,10 @@ use crate::norm::{MOMENTUM, Norm};
 use crate::ops::BatchStats;
 use crate::positions;
 use crate::prepared::PreparedModel;
+use crate::side::SideStream;
+use crate::stage::Stage;
 
-/// A stack of blocks between an encoder and a head.
+/// A stack of blocks, or of stages that shorten the sequence, between an encoder and a head.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -45,8 +50,12 @@ use crate::prepared::PreparedModel;
 pub struct Model {
     /// The first layer.
     pub encoder: Encoder,
-    /// The blocks.
+    /// The blocks; none in a stack of its own.
     pub layers: Vec<Block>,
+    /// What a stack of its own has in place of blocks.
+    pub stages: Vec<Stage>,
+    /// The start of the second stream, where the mixers carry one from layer to layer.
+    pub side: Option<SideStream>,
     /// The norm after the blocks of a pre-norm stack.
     pub norm: Option<Norm>,
     /// The last layer.
@@ -59,6 +68,9 @@ pub struct Model {
     config: ModelConfig,
     #[module(skip)]
     io: Io,
+    /// The length that the stages pad their input to.
+    #[module(skip)]
+    stack_len: usize,
 }
 
 /// What a pass gives.
@@ -95,16 +107,31 @@ impl Model {
             Block::init(config, io.len, &Init { seed, name, device, replaced })
         };
         let last_norm = || Norm::new(config.norm, config.norm_eps, h, device);
+        let stages = config.stages(io);
+        let encoder = match (&stages, io.input) {
+            (Some(stages), InputKind::Values { channels }) if !stages.encoded => {
+                Encoder::Raw(RawValues { channels })
+            }
+            _ => Encoder::new(io.input, h, seed, device),
+        };
+        let (layers, features, stack_len) = match stages {
+            Some(Stages { features, padded_len, .. }) => (Vec::new(), features, padded_len),
+            None => ((0..config.layers).map(block).collect::<Result<_>>()?, h, 0),
+        };
+        let side = config.mixer.settings().side_stream();
         Ok(Self {
-            encoder: Encoder::new(io.input, h, seed, device),
-            layers: (0..config.layers).map(block).collect::<Result<_>>()?,
+            encoder,
+            layers,
+            stages: Stage::all(config, io, seed, device),
+            side: side.map(|l| SideStream::new(l, h, seed, device)),
             norm: config.prenorm.then(|| last_norm().with_gain(config.last_gain)),
-            head: Head::new(config, io.output, seed, device),
+            head: Head::of_features(features, config, io.output, seed, device),
             cls: (config.pool == Pool::Cls).then(|| parameter(vec![0.0; h], [h], device)),
             positions: (config.positions == Positions::Learned)
                 .then(|| positions::learned(config.positions_for(io.len), h, seed, device)),
             config: config.clone(),
             io: *io,
+            stack_len,
         })
     }
 
@@ -125,7 +152,14 @@ impl Model {
 
     /// The device of its parameters.
     pub fn device(&self) -> Device {
-        self.layers[0].norm.gamma.val().device()
+        self.some_parameter().device()
+    }
+
+    /// A parameter of the first layer or stage.
+    fn some_parameter(&self) -> Tensor<1> {
+        let of_block = self.layers.first().map(|block| block.norm.gamma.val());
+        let of_stage = || self.stages.first().map(|stage| stage.down.conv.bias.val());
+        of_block.or_else(of_stage).expect("a model has at least one layer")
     }
 
     /// Sequences of length l are possible.
@@ -140,6 +174,13 @@ impl Model {
             );
             return Err(Error::invalid("Model", what));
         }
+        if !self.stages.is_empty() && !(1..=self.stack_len).contains(&l) {
+            let what = format!(
+                "this model takes sequences of 1 to {} positions, but got {l}; shorten the sequence",
+                self.stack_len
+            );
+            return Err(Error::invalid("Model", what));
+        }
         let l = self.config.positions_for(l);
         self.layers.iter().try_for_each(|block| block.mixer.get().check_len(l))
     }
@@ -149,6 +190,7 @@ impl Model {
     /// # Panics
     /// If [`Self::check_len`] refuses l.
     pub fn prepare(&self, l: usize) -> PreparedModel {
+        self.check_len(l).unwrap_or_else(|error| panic!("{error}"));
         let inner = self.config.positions_for(l);
         let prepared = self.layers.iter().map(|block| block.mixer.get().prepare(inner));
         let layers = prepared.collect::<Result<_>>().unwrap_or_else(|error| panic!("{error}"));
@@ -198,10 +240,15 @@ impl Model {
     }
 
     fn answer(&self, lengths: &[usize], (hidden, stats): (Tensor<3>, Vec<BatchStats>)) -> Output {
-        Output { logits: self.head.forward(hidden, &self.config, lengths), stats }
+        let logits = match self.stages.last() {
+            Some(stage) => self.head.of_vectors(stage.flatten(hidden)),
+            None => self.head.forward(hidden, &self.config, lengths),
+        };
+        Output { logits, stats }
     }
 
-    /// The activations `[B, L, H]` before the head, and what the BatchNorms saw.
+    /// The activations `[B, L, H]` before the head, and what the BatchNorms saw. Stages leave fewer positions and more
+    /// channels.
     ///
     /// # Panics
     /// As [`Self::forward`].
@@ -224,32 +271,33 @@ impl Model {
         mode: Mode,
     ) -> (Tensor<3>, Vec<BatchStats>) {
         let [batch, l] = input.dims();
-        let (dtype, form) = (self.layers[0].norm.gamma.val().dtype(), self.config.form);
+        let form = self.config.form;
         assert_eq!(lengths.len(), batch, "there must be one length per sequence");
         assert!(
             lengths.iter().all(|len| (1..=l).contains(len)),
             "lengths must be from 1 to L = {l}, but are {lengths:?}"
         );
-        let mut x = self.encoder.forward(input, form);
-        let mut lengths = std::borrow::Cow::from(lengths);
-        if let Some(cls) = &self.cls {
-            x = positions::prepend(cls.val(), x);
-            lengths.to_mut().iter_mut().for_each(|len| *len += 1);
-        }
-        let [_, l, h] = x.dims();
+        let (mut x, lengths) = self.embedded(input, lengths);
+        let [_, l, _] = x.dims();
         assert_eq!(prepared.l, l, "this was prepared for another length than the input's");
-        x = match (&self.positions, self.config.positions) {
-            (Some(table), _) => x + table.val().narrow(0, 0, l).unsqueeze(),
-            (None, Positions::Fixed) => {
-                let device = x.device();
-                x + positions::fixed(l, h, &device, dtype)
-            }
-            _ => x,
-        };
         let mut stats = Vec::new();
+        if !self.stages.is_empty() {
+            x = self.padded(x, &lengths);
+        }
+        for (i, stage) in self.stages.iter().enumerate() {
+            let (y, seen) = stage.forward(x, mode, i);
+            x = y;
+            stats.extend(seen);
+        }
+        let mut side = None;
+        if let Some(start) = &self.side {
+            let placed = self.config.positions != Positions::None;
+            let [sequence, p] = start.begin(x, placed, form);
+            (x, side) = (sequence, Some(p));
+        }
         for (i, (block, prepared)) in self.layers.iter().zip(&prepared.layers).enumerate() {
             let past = carry.as_mut().map(|carry| carry.pass(i, block, &x, mode));
-            let (y, seen) = block.forward_after(past, x, prepared, &lengths, mode, i);
+            let (y, seen) = block.forward_beside(&mut side, past, x, prepared, &lengths, mode, i);
             x = y;
             stats.extend(seen);
         }
@@ -262,6 +310,42 @@ impl Model {
             stats.extend(seen);
         }
         (x, stats)
+    }
+
+    /// The input as the first layer gets it, `[B, L, H]`, with cls and positions where the model has them, and the lengths.
+    pub(crate) fn embedded<'a>(
+        &self,
+        input: Input,
+        lengths: &'a [usize],
+    ) -> (Tensor<3>, Cow<'a, [usize]>) {
+        let mut x = self.encoder.forward(input, self.config.form);
+        let mut lengths = Cow::from(lengths);
+        if let Some(cls) = &self.cls {
+            x = positions::prepend(cls.val(), x);
+            lengths.to_mut().iter_mut().for_each(|len| *len += 1);
+        }
+        let [_, l, h] = x.dims();
+        x = match (&self.positions, self.config.positions) {
+            (Some(table), _) => x + table.val().narrow(0, 0, l).unsqueeze(),
+            (None, Positions::Fixed) => {
+                let (device, dtype) = (x.device(), x.dtype());
+                x + positions::fixed(l, h, &device, dtype)
+            }
+            _ => x,
+        };
+        (x, lengths)
+    }
+
+    /// x `[B, L, C]` as the stages read it: 0 beyond each length, and up to the length of all sequences.
+    fn padded(&self, x: Tensor<3>, lengths: &[usize]) -> Tensor<3> {
+        let [batch, l, c] = x.dims();
+        let (device, dtype) = (x.device(), x.dtype());
+        let x = match lengths.iter().any(|&len| len < l) {
+            true => x * position_mask(lengths, l, &device, dtype),
+            false => x,
+        };
+        let rest = Tensor::zeros([batch, self.stack_len - l, c], (&device, dtype));
+        Tensor::cat(vec![x, rest], 1)
     }
 
     /// The running statistics after a step of a training: those of the pass count with [`MOMENTUM`].
@@ -281,6 +365,8 @@ impl Model {
             return self;
         }
         let mut stats = stats.iter();
+        self.stages =
+            self.stages.into_iter().map(|stage| stage.update(&mut stats, share)).collect();
         self.layers =
             self.layers.into_iter().map(|block| block.update(&mut stats, share)).collect();
         self.norm = self.norm.map(|norm| norm.update(&mut stats, share));

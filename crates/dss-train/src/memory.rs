@@ -82,19 +82,26 @@ fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
     let evaluation = pass(&config.model, io, batch, FORWARD_COPIES);
     product(&[parameters, 4, 4])
         .saturating_add(training.max(evaluation))
-        .saturating_add(mixers(&config.model, io))
+        .saturating_add(mixers(&config.model, io, config.train.batch.min(train)))
         .saturating_add(product(&[train.max(val).max(test), 4]))
 }
 
-/// Bytes that the mixers keep for the backward pass besides the activations.
-fn mixers(model: &ModelConfig, io: &Io) -> u64 {
+/// Bytes that the mixers keep for the backward pass of a batch besides the activations.
+fn mixers(model: &ModelConfig, io: &Io, batch: usize) -> u64 {
     let context = MixerContext::new(model, io.len);
-    let each = model.mixer.settings().kept_for_backward(&context);
+    let mixer = model.mixer.settings();
+    let each = mixer.kept_for_backward(&context);
+    let sequences = if matches!(io.output, OutputKind::Pair { .. }) { 2 } else { 1 };
+    let per_sequence = mixer.kept_per_sequence(&context).saturating_mul(sequences);
+    let each = each.saturating_add(per_sequence.saturating_mul(batch as u64));
     product(&[model.layers]).saturating_mul(each)
 }
 
 /// Activations that are held at once where no gradient is asked for.
 const FORWARD_COPIES: usize = 8;
+
+/// Activations of a stage that are held at once: of its convolution, with the residual, and after the norm.
+const STAGE_COPIES: usize = 3;
 
 /// Bytes of `copies` activations `[B, L, H]`, and of the outputs.
 fn pass(model: &ModelConfig, io: &Io, batch: usize, copies: usize) -> u64 {
@@ -103,7 +110,10 @@ fn pass(model: &ModelConfig, io: &Io, batch: usize, copies: usize) -> u64 {
         OutputKind::Position { outputs } => (1, io.len, outputs),
         OutputKind::Pair { outputs } => (2, 1, outputs),
     };
-    let layers = product(&[batch, sequences, io.len, model.h, 4, copies]);
+    let layers = match model.stages(io) {
+        Some(stages) => product(&[batch, sequences, stages.activations, 4, STAGE_COPIES]),
+        None => product(&[batch, sequences, io.len, model.h, 4, copies]),
+    };
     // An output in f32, in f64, and its gradient.
     layers.saturating_add(product(&[batch, answers, outputs, 16]))
 }

@@ -11,12 +11,15 @@ mod exp_rnn;
 mod fnet;
 mod gru;
 mod h_transformer_1d;
+mod heads;
 mod linear_attention;
 mod lipschitz_rnn;
 mod lru;
 mod lstm;
+mod luna;
 mod mega_ema;
 mod nrde;
+mod nystrom;
 mod ode_rnn;
 mod performer;
 mod recurrent;
@@ -25,12 +28,14 @@ mod s4;
 mod s4d;
 mod s5;
 pub mod ssm;
+mod wavegan_d;
 
 use documented::DocumentedFields;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::config::{Form, ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
+use crate::io::Io;
 use crate::tensors::TensorSpec;
 
 pub use attention::AttentionConfig;
@@ -45,14 +50,17 @@ pub use linear_attention::LinearAttentionConfig;
 pub use lipschitz_rnn::{LipschitzRnnConfig, SolverKind};
 pub use lru::LruConfig;
 pub use lstm::LstmConfig;
+pub use luna::LunaConfig;
 pub use mega_ema::MegaEmaConfig;
 pub use nrde::NrdeConfig;
+pub use nystrom::NystromConfig;
 pub use ode_rnn::OdeRnnConfig;
 pub use performer::{PerformerConfig, PerformerKernel};
 pub use reformer::{ReformerConfig, ReformerSizes, ReformerVariant};
 pub use s4::S4Config;
 pub use s4d::{Discretisation, S4dConfig, S4dInit};
 pub use s5::S5Config;
+pub use wavegan_d::{WaveganDConfig, WaveganVariant};
 
 macro_rules! mixers {
     ($($(#[$doc:meta])* $kind:ident($config:ident) = $name:literal,)*) => {
@@ -158,6 +166,12 @@ mixers! {
     Reformer(ReformerConfig) = "reformer",
     /// Attention that is coarser for what is further away.
     HTransformer1d(HTransformer1dConfig) = "h-transformer-1d",
+    /// Attention through landmarks.
+    Nystrom(NystromConfig) = "nystromformer",
+    /// Attention packed into a second stream.
+    Luna(LunaConfig) = "luna",
+    /// Strided convolutions: a stack of its own.
+    WaveganD(WaveganDConfig) = "wavegan-d",
 }
 
 impl Default for MixerConfig {
@@ -201,10 +215,50 @@ pub trait MixerSettings {
         0
     }
 
+    /// The same for every sequence of a batch.
+    fn kept_per_sequence(&self, _context: &MixerContext) -> u64 {
+        0
+    }
+
+    /// How many positions a second stream has that passes from layer to layer beside the sequence, if there is one.
+    fn side_stream(&self) -> Option<usize> {
+        None
+    }
+
+    /// What such a model has in place of blocks, if it is a stack of its own.
+    fn stages(&self, _model: &ModelConfig, _io: &Io) -> Option<Stages> {
+        None
+    }
+
+    /// The other settings of the model go together with it.
+    fn validate_model(&self, _model: &ModelConfig) -> Result<()> {
+        Ok(())
+    }
+
+    /// It can give such answers.
+    fn validate_io(&self, _io: &Io) -> Result<()> {
+        Ok(())
+    }
+
     /// The settings that state spaces share, if it is one.
     fn ssm(&self) -> Option<ssm::SsmSettings> {
         None
     }
+}
+
+/// What a model has in place of blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stages {
+    /// The tensors of all stages, with their names in the model.
+    pub tensors: Vec<TensorSpec>,
+    /// Numbers of a sequence that the head reads.
+    pub features: usize,
+    /// Numbers that all convolutions together give for a sequence.
+    pub activations: usize,
+    /// Whether an encoder comes before the first stage.
+    pub encoded: bool,
+    /// The length that every sequence is padded to with zeros.
+    pub padded_len: usize,
 }
 
 /// What a mixer has to know of the model around it.

@@ -12,10 +12,13 @@ mod exp_rnn;
 mod fnet;
 mod gated;
 mod h_transformer_1d;
+mod heads;
 mod kernelised;
 mod lipschitz_rnn;
+mod luna;
 mod mega_ema;
 mod nrde;
+mod nystrom;
 mod ode_rnn;
 mod projections;
 mod recurrent;
@@ -23,6 +26,7 @@ mod reformer;
 mod s4;
 mod s4d;
 mod state_space;
+mod whole;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -45,6 +49,7 @@ use ode_rnn::OdeRnnNet;
 use recurrent::Net;
 use s4::S4;
 use s4d::S4d;
+use whole::Whole;
 
 /// The mixer of a layer out of its arrays, and what surrounds it. A mixer without a fused form leaves
 /// [`Around::Residual`] as it is.
@@ -113,6 +118,15 @@ pub(crate) fn load(
             let mixer = FnetMixer { config: *config, context };
             Ok((Box::new(mixer), Around::Residual(residual)))
         }
+        MixerConfig::Nystrom(config) => {
+            let mixer = Whole(nystrom::NystromMixer::new(*config, context, arrays)?);
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::Luna(config) => {
+            let mixer = Whole(luna::LunaMixer::new(*config, context, arrays)?);
+            Ok((Box::new(mixer), Around::Residual(residual)))
+        }
+        MixerConfig::WaveganD(_) => unreachable!("a stack of its own has no blocks"),
     }
 }
 
@@ -144,6 +158,9 @@ pub(crate) trait SequenceMixer: Send + Sync {
         u: &[f32],
         v: &mut [f32],
     ) -> Result<()>;
+
+    /// The second stream before the first layer, `[l, H]`, for mixers that have one.
+    fn set_side(&self, _workspace: &mut Workspace, _p: &[f32]) {}
 
     /// The most positions of a stream.
     fn max_steps(&self) -> Option<Limit> {

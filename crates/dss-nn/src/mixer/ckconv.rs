@@ -10,7 +10,7 @@ use dss_format::mixer::{CkconvConfig, MixerSettings};
 
 use super::recurrent::check_len;
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer};
+use super::{Init, Mixer, Pass, Portrait, SequenceMixer, Subject};
 use crate::composed::{constant, conv_dense};
 use crate::error::{Error, Result};
 use crate::linear::parameter;
@@ -136,6 +136,11 @@ impl SequenceMixer for CkconvLayer {
 
     fn kernel(&self, l: usize) -> Option<Tensor<3>> {
         Some(self.kernels(l))
+    }
+
+    fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let subject = Subject::Kernels(self.kernels(u.dims()[1]));
+        vec![Portrait { name: "kernels", subject }]
     }
 
     fn past_end(&self) -> String {

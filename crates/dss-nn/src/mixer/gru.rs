@@ -8,9 +8,12 @@ use dss_format::mixer::{GruConfig, MixerSettings};
 use dss_kernels::recurrent::Gru;
 
 use super::recurrent::{RecurrentNet, affine, at_positions, recurrent_mixer, row};
-use super::{Init, Mixer};
+use super::{Init, Mixer, Portrait};
 use crate::error::Result;
 use crate::linear::Linear;
+
+/// The gates of a GRU, in the order of their matrices.
+pub(super) const GATES: [&str; 3] = ["reset gate", "update gate", "candidate"];
 
 /// A GRU layer with a state of H units.
 #[derive(Module, Debug)]
@@ -62,6 +65,10 @@ impl RecurrentNet for GruLayer {
 
     fn compose(&self, weights: &[Tensor<2>], z: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
         gru_step([&weights[0], &weights[1]], z, h)
+    }
+
+    fn spectra(&self) -> Vec<Portrait> {
+        Portrait::spectra_of_gates(&GATES, self.hidden.weight.val())
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

@@ -11,7 +11,7 @@ use dss_kernels::recurrent::LipschitzRnn;
 
 use super::recurrent::solver::integrate;
 use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer};
-use super::{Init, Mixer};
+use super::{Init, Mixer, Portrait, StableEdge};
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
 use crate::random::normal;
@@ -83,6 +83,15 @@ impl RecurrentNet for LipschitzRnnLayer {
             h.matmul(weights[0].clone().transpose()) + tanh(inner)
         };
         integrate(self.config.solver, h, |x| x * self.config.step, slope)
+    }
+
+    /// Of A, and of A + W: the derivative of the slope where the state and its input are 0.
+    fn spectra(&self) -> Vec<Portrait> {
+        let [a, w] = [&self.m_a, &self.m_w].map(|m| self.transposed(m));
+        let edge = StableEdge::ImaginaryAxis;
+        let spectra =
+            [("A", a.clone()), ("A + W", a + w)].map(|(name, x)| Portrait::spectrum(name, x, edge));
+        spectra.into_iter().flatten().collect()
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

@@ -11,7 +11,7 @@ use rand::RngExt;
 use super::recurrent::diagonal::{diagonal_step, exponential_row, readout, times};
 use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::state_space::d_and_out;
-use super::{Init, Mixer, Pass};
+use super::{Init, Mixer, Pass, Portrait, StableEdge, Subject};
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
 use crate::random::normal;
@@ -104,6 +104,19 @@ impl RecurrentNet for LruLayer {
 
     fn output(&self, x: Tensor<3>, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
         readout(times(x, self.c.val()), u, &self.d, (&self.out, self.config.glu), pass)
+    }
+
+    fn spectra(&self) -> Vec<Portrait> {
+        let numbers = |param: &Param<Tensor<1>>| -> Vec<f64> {
+            param.val().into_data().iter::<f64>().collect()
+        };
+        let pairs = numbers(&self.nu_log).into_iter().zip(numbers(&self.theta_log));
+        let eigenvalues = pairs.map(|(nu, theta)| {
+            let (size, angle) = ((-nu.exp()).exp(), theta.exp());
+            [size * angle.cos(), size * angle.sin()]
+        });
+        let (eigenvalues, edge) = (eigenvalues.collect(), StableEdge::UnitCircle);
+        vec![Portrait { name: "λ", subject: Subject::Spectrum { eigenvalues, edge } }]
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

@@ -8,7 +8,7 @@ use dss_format::mixer::{LstmConfig, MixerSettings};
 use dss_kernels::recurrent::Lstm;
 
 use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer};
-use super::{Init, Mixer};
+use super::{Init, Mixer, Portrait};
 use crate::error::Result;
 use crate::linear::Linear;
 
@@ -62,6 +62,11 @@ impl RecurrentNet for LstmLayer {
         let gate = |i: usize| sigmoid(part(&a, i));
         let c = gate(1) * part(&state, 1) + gate(0) * tanh(part(&a, 2));
         Tensor::cat(vec![gate(3) * tanh(c.clone()), c], 1)
+    }
+
+    fn spectra(&self) -> Vec<Portrait> {
+        let gates = ["input gate", "forget gate", "cell", "output gate"];
+        Portrait::spectra_of_gates(&gates, self.hidden.weight.val())
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

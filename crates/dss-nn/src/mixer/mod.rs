@@ -19,11 +19,14 @@ mod linear_attention;
 mod lipschitz_rnn;
 mod lru;
 mod lstm;
+mod luna;
 mod mega_ema;
 mod modes;
 mod nrde;
+mod nystrom;
 mod ode_rnn;
 mod performer;
+mod portrait;
 mod recurrent;
 mod reformer;
 mod s4;
@@ -61,11 +64,14 @@ pub use linear_attention::LinearAttentionLayer;
 pub use lipschitz_rnn::LipschitzRnnLayer;
 pub use lru::LruLayer;
 pub use lstm::LstmLayer;
+pub use luna::LunaLayer;
 pub use mega_ema::MegaEmaLayer;
 pub use modes::{Eigenvalue, ModeStep, Modes};
 pub use nrde::{NrdeLayer, log_signatures};
+pub use nystrom::{HeadConvolution, NystromLayer, pseudo_inverse};
 pub use ode_rnn::OdeRnnLayer;
 pub use performer::PerformerLayer;
+pub use portrait::{Portrait, StableEdge, Subject};
 pub use reformer::ReformerLayer;
 pub use s4::S4Layer;
 pub use s4d::S4dLayer;
@@ -73,7 +79,7 @@ pub use s5::S5Layer;
 pub use state::MixerState;
 
 macro_rules! mixers {
-    ($($(#[$doc:meta])* $kind:ident($layer:ident),)*) => {
+    ($($(#[$doc:meta])* $kind:ident($layer:ident),)*; stacks $($stack:ident),*) => {
         /// The mixer of a block.
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant, reason = "there is one per layer")]
@@ -86,6 +92,7 @@ macro_rules! mixers {
             pub(crate) fn init(config: &MixerConfig, context: MixerContext, init: &Init) -> Result<Self> {
                 Ok(match config {
                     $(MixerConfig::$kind(config) => Self::$kind($layer::init(config, context, init)?),)*
+                    $(MixerConfig::$stack(_) => return Err(not_a_mixer(config)),)*
                 })
             }
 
@@ -140,6 +147,17 @@ mixers! {
     Reformer(ReformerLayer),
     /// Attention that is coarser for what is further away.
     HTransformer1d(HTransformer1dLayer),
+    /// Attention through landmarks.
+    Nystrom(NystromLayer),
+    /// Attention packed into a second stream.
+    Luna(LunaLayer),
+    // Made of stages, not of blocks with a mixer: see [`crate::stage`].
+    ; stacks WaveganD
+}
+
+fn not_a_mixer(config: &MixerConfig) -> Error {
+    let what = format!("{} is a whole stack and not a mixer: make a Model of it", config.kind());
+    Error::invalid("Mixer", what)
 }
 
 /// A map of sequences `[B, L, H]` -> `[B, L, H]`.
@@ -158,6 +176,17 @@ pub trait SequenceMixer: Debug {
 
     /// Whole sequences u `[B, L, H]` -> `[B, L, H]`, without norm and residual.
     fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3>;
+
+    /// The same beside a second stream `[B, l, H]` that passes from layer to layer, where the mixer has one.
+    fn mix_beside(
+        &self,
+        u: Tensor<3>,
+        _side: &mut Option<Tensor<3>>,
+        prepared: &Prepared,
+        pass: &Pass,
+    ) -> Tensor<3> {
+        self.mix(u, prepared, pass)
+    }
 
     /// The whole block around the mixer, norm and residual included, where that is one operation.
     fn block(
@@ -214,6 +243,12 @@ pub trait SequenceMixer: Debug {
     /// Λ and Δ, where it is a state space: what inspection looks at.
     fn modes(&self) -> Option<Modes> {
         None
+    }
+
+    /// What else can be seen of it while it reads u `[1, L, H]` beside the second stream `[1, l, H]`, if it has one: for
+    /// inspection.
+    fn portraits(&self, _u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        Vec::new()
     }
 
     /// Why sequences longer than those of training may be given.

@@ -8,10 +8,10 @@ use dss_format::MixerContext;
 use dss_format::mixer::{MixerConfig, MixerSettings, OdeRnnConfig};
 use dss_kernels::recurrent::OdeRnn;
 
-use super::gru::gru_step;
+use super::gru::{GATES, gru_step};
 use super::recurrent::solver::integrate;
 use super::recurrent::{RecurrentNet, affine, at_positions, recurrent_mixer, row};
-use super::{Init, Mixer};
+use super::{Init, Mixer, Portrait, StableEdge};
 use crate::composed::constant;
 use crate::error::Result;
 use crate::linear::Linear;
@@ -83,6 +83,21 @@ impl RecurrentNet for OdeRnnLayer {
         let evolved = (0..self.config.substeps)
             .fold(h, |h, _| integrate(self.config.solver, h, |x| x * delta.clone(), field));
         gru_step([&weights[last], &biases[last]], z.narrow(1, 0, 3 * n), evolved)
+    }
+
+    /// Of the GRU's matrices, and of the derivative of f where the state is 0.
+    fn spectra(&self) -> Vec<Portrait> {
+        let mut all = Portrait::spectra_of_gates(&GATES, self.hidden.weight.val());
+        let mut x = row(self.field[0].bias.val());
+        let mut slope = self.field[0].weight.val();
+        for map in &self.field[1..] {
+            let inner = tanh(x);
+            let fall = inner.clone().square().neg().add_scalar(1.0).transpose();
+            slope = map.weight.val().matmul(slope * fall);
+            x = affine(inner, &map.weight.val(), &row(map.bias.val()));
+        }
+        all.extend(Portrait::spectrum("derivative of f at 0", slope, StableEdge::ImaginaryAxis));
+        all
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

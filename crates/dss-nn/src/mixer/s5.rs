@@ -16,7 +16,7 @@ use dss_kernels::recurrent::Diagonal;
 use super::recurrent::diagonal::{diagonal_step, exponential_row, readout, times};
 use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::state_space::d_and_out;
-use super::{Init, Mixer, Pass, changed};
+use super::{Init, Mixer, Pass, Portrait, StableEdge, Subject, changed};
 use crate::composed::complex::Complex;
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
@@ -114,6 +114,16 @@ impl RecurrentNet for S5Layer {
 
     fn output(&self, x: Tensor<3>, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
         readout(times(x, self.c.val()) * 2.0, u, &self.d, (&self.out, self.config.glu), pass)
+    }
+
+    fn spectra(&self) -> Vec<Portrait> {
+        let numbers = |param: &Param<Tensor<1>>| -> Vec<f64> {
+            param.val().into_data().iter::<f64>().collect()
+        };
+        let pairs = numbers(&self.lambda_re).into_iter().zip(numbers(&self.lambda_im));
+        let eigenvalues = pairs.map(|(re, im)| [-re.exp(), im]).collect();
+        let edge = StableEdge::ImaginaryAxis;
+        vec![Portrait { name: "Λ", subject: Subject::Spectrum { eigenvalues, edge } }]
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod attention;
+mod batches;
 mod carry;
 mod checkpoints;
 mod ckconv;
@@ -14,7 +15,9 @@ mod golden_layers;
 mod golden_models;
 mod infer;
 mod kernelised;
+mod luna;
 mod models;
+mod nystrom;
 mod padding;
 mod parts;
 mod readme;
@@ -22,3 +25,4 @@ mod recurrent;
 mod s4_layers;
 mod sparse_attention;
 mod steps;
+mod wavegan_d;

@@ -259,7 +259,9 @@ fn equal_budgets_are_equal_sizes() {
     for kind in [TableKind::Lra, TableKind::Speech, TableKind::Ablations] {
         let grid = Grid::open(&temp.join("grid"), kind, &request).unwrap();
         for task in grid.tasks() {
-            let sizes = grid.models().map(|model| {
+            // A stack of its own has sizes of its own.
+            let of_blocks = grid.models().filter(|model| model.name != "wavegan-d");
+            let sizes = of_blocks.map(|model| {
                 let cell = grid.seeds(task, model).remove(0);
                 let c = grid.config(&cell);
                 let (m, t) = (c.model, c.train);

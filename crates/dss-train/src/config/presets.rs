@@ -146,6 +146,9 @@ const CKCONV: &[&str] = &["ckconv"];
 const BIGBIRD: &[&str] = &["bigbird"];
 const REFORMER: &[&str] = &["reformer"];
 const H_TRANSFORMER_1D: &[&str] = &["h-transformer-1d"];
+const NYSTROM: &[&str] = &["nystromformer"];
+const LUNA: &[&str] = &["luna"];
+const WAVEGAN_D: &[&str] = &["wavegan-d"];
 
 /// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
 pub const MODELS: &[NamedOverlay] = overlays![
@@ -162,11 +165,14 @@ pub const MODELS: &[NamedOverlay] = overlays![
     "reformer" as "Reformer" for REFORMER,
     "bigbird" as "BigBird" for BIGBIRD,
     "h-transformer-1d" as "H-Transformer-1D" for H_TRANSFORMER_1D,
+    "nystromformer" as "Nyströmformer" for NYSTROM,
+    "luna" as "Luna-256" for LUNA,
     "ode-rnn" as "ODE-RNN" for ODE_RNN,
     "nrde" as "NRDE" for NRDE,
     "exp-rnn" as "ExpRNN" for EXP_RNN,
     "lipschitz-rnn" as "LipschitzRNN" for LIPSCHITZ_RNN,
     "ckconv" as "CKConv" for CKCONV,
+    "wavegan-d" as "WaveGAN-D" for WAVEGAN_D,
     "s5" as "S5" for S5,
     "lru" as "LRU" for LRU,
     "mega-ema" as "Mega-EMA" for MEGA_EMA,

@@ -3,7 +3,7 @@
 /// Which parts of a model are trained, and how fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Depth {
-    /// Blocks of the model.
+    /// Blocks or stages of the model.
     pub layers: usize,
     /// Blocks, from the input, that are not trained; if there are any, neither is what comes before the blocks.
     pub frozen: usize,
@@ -14,9 +14,10 @@ pub struct Depth {
 impl Depth {
     /// What the learning rate of a parameter is multiplied by; `None` if it is not trained.
     pub(super) fn rate_factor(&self, name: &str) -> Option<f64> {
-        let block =
-            name.strip_prefix("layers.").and_then(|rest| rest.split('.').next()?.parse().ok());
-        let before = ["encoder.", "cls", "positions"].iter().any(|start| name.starts_with(start));
+        let within = name.strip_prefix("layers.").or_else(|| name.strip_prefix("stages."));
+        let block = within.and_then(|rest| rest.split('.').next()?.parse().ok());
+        let before =
+            ["encoder.", "cls", "positions", "side."].iter().any(|start| name.starts_with(start));
         let above = match block {
             Some(i) if i < self.frozen => return None,
             Some(i) => self.layers.saturating_sub(i),

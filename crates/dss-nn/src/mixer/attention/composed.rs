@@ -12,11 +12,28 @@ pub(super) fn attention(
     lengths: Option<&[usize]>,
     spec: AttentionSpec,
 ) -> Tensor<3> {
+    let [batch, l, width] = v.dims();
+    let (device, dtype) = (v.device(), v.dtype());
+    let values = v.reshape([batch, l, spec.heads, width / spec.heads]).swap_dims(1, 2);
+    let weights = weights([q, k], lengths, spec);
+    let y = weights.matmul(values).swap_dims(1, 2).reshape([batch, l, width]);
+    match lengths {
+        Some(lengths) => y * position_mask(lengths, l, &device, dtype),
+        None => y,
+    }
+}
+
+/// softmax(q·kᵀ/√d) `[B, heads, L, L]` of q, k `[B, L, Q]`.
+pub(super) fn weights(
+    [q, k]: [Tensor<3>; 2],
+    lengths: Option<&[usize]>,
+    spec: AttentionSpec,
+) -> Tensor<4> {
     let [batch, l, width] = q.dims();
     let (heads, d) = (spec.heads, width / spec.heads);
-    let (device, dtype) = (q.device(), q.dtype());
+    let device = q.device();
     let split = |x: Tensor<3>| x.reshape([batch, l, heads, d]).swap_dims(1, 2);
-    let (q, k, v) = (split(q), split(k), split(v));
+    let (q, k) = (split(q), split(k));
     let logits = (q * (1.0 / (d as f64).sqrt())).matmul(k.swap_dims(2, 3));
     let length = |b: usize| lengths.map_or(l, |lengths| lengths[b]);
     // A row beyond its sequence sees the first key, so that no softmax is empty; it gives 0 below.
@@ -27,10 +44,5 @@ pub(super) fn attention(
     });
     let hidden = TensorData::new(hidden.collect::<Vec<_>>(), [batch, 1, l, l]);
     let hidden = Tensor::<4, Bool>::from_data(hidden, &device).expand([batch, heads, l, l]);
-    let weights = softmax(logits.mask_fill(hidden, f64::NEG_INFINITY), 3);
-    let y = weights.matmul(v).swap_dims(1, 2).reshape([batch, l, width]);
-    match lengths {
-        Some(lengths) => y * position_mask(lengths, l, &device, dtype),
-        None => y,
-    }
+    softmax(logits.mask_fill(hidden, f64::NEG_INFINITY), 3)
 }

@@ -12,7 +12,7 @@ use dss_format::mixer::AttentionConfig;
 use dss_format::{Form, MixerContext};
 
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer};
+use super::{Init, Mixer, Pass, Portrait, SequenceMixer};
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::feed_forward::xavier;
@@ -153,6 +153,11 @@ impl SequenceMixer for AttentionLayer {
         use dss_format::mixer::MixerSettings;
         self.config.at_step(r)?;
         Ok(Mixer::Attention(self.clone()))
+    }
+
+    fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let maps = [&self.q, &self.k].map(|map| map.forward(u.clone()));
+        vec![Portrait::attention("attention", composed::weights(maps, None, self.spec()))]
     }
 
     fn past_end(&self) -> String {

@@ -14,7 +14,7 @@ use dss_kernels::recurrent::ExpRnn;
 use rand::RngExt;
 
 use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer, row};
-use super::{Init, Mixer};
+use super::{Init, Mixer, Portrait, StableEdge};
 use crate::dispatch;
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
@@ -95,6 +95,10 @@ impl RecurrentNet for ExpRnnLayer {
     fn compose(&self, weights: &[Tensor<2>], z: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
         let x = z + h.matmul(weights[0].clone().transpose());
         x.clone().sign().detach() * relu(x.abs() + weights[1].clone())
+    }
+
+    fn spectra(&self) -> Vec<Portrait> {
+        Portrait::spectrum("Q", self.transposed_q(), StableEdge::UnitCircle).into_iter().collect()
     }
 
     fn with_step(&self, r: f64) -> Result<Mixer> {

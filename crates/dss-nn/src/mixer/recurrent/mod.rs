@@ -16,7 +16,7 @@ use dss_format::MixerContext;
 use dss_kernels::recurrent::Cell;
 
 use super::state::MixerState;
-use super::{Mixer, Pass};
+use super::{Mixer, Pass, Portrait};
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::linear::Linear;
@@ -50,6 +50,11 @@ pub(crate) trait RecurrentNet: Debug + Clone + Send + Sync + 'static {
     /// `[B, L, H]` of the states' outputs `[B, L, n]` and the input u `[B, L, H]`; `pass` has the dropout mask.
     fn output(&self, h: Tensor<3>, _u: Tensor<3>, pass: &Pass) -> Tensor<3> {
         pass.dropped(h, 0)
+    }
+
+    /// The spectra of its matrices.
+    fn spectra(&self) -> Vec<Portrait> {
+        Vec::new()
     }
 
     /// The same net with r times the step.
@@ -152,6 +157,14 @@ macro_rules! recurrent_mixer {
 
             fn at_step(&self, r: f64) -> crate::error::Result<crate::mixer::Mixer> {
                 self.with_step(r)
+            }
+
+            fn portraits(
+                &self,
+                _u: burn::tensor::Tensor<3>,
+                _side: Option<&burn::tensor::Tensor<3>>,
+            ) -> Vec<crate::mixer::Portrait> {
+                crate::mixer::recurrent::RecurrentNet::spectra(self)
             }
 
             fn past_end(&self) -> String {

@@ -1,6 +1,7 @@
 //! Reading the golden tensors and comparing with them.
 
 pub mod configs;
+pub mod gradients;
 pub mod layers;
 pub mod names;
 pub mod random;

@@ -1,0 +1,79 @@
+//! Luna (Ma et al. 2021): attention of a second, short stream p to the sequence, then of the sequence to the result.
+//! p passes from layer to layer beside the sequence.
+//!
+//! | name | shape | |
+//! |------|-------|-|
+//! | `pq.*`, `pk.*`, `pv.*` | `[H, H]` each, with biases | queries of p, keys and values of the sequence |
+//! | `q.*`, `k.*`, `v.*`, `out.*` | likewise | queries of the sequence, keys and values of the packed stream, output |
+//! | `p_norm.gamma`, `.beta` | `[H]` each | LayerNorm of p after the layer |
+
+use documented::DocumentedFields;
+use serde::{Deserialize, Serialize};
+
+use super::heads::{validate_heads, validate_looks_ahead};
+use super::recurrent::{no_step, validate_count};
+use super::{MixerConfig, MixerContext, MixerSettings};
+use crate::error::Result;
+use crate::tensors::{ParamGroup, TensorSpec, linear};
+
+/// The settings of Luna.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
+#[serde(deny_unknown_fields, default)]
+pub struct LunaConfig {
+    /// Number of heads of both attentions; they divide h.
+    pub heads: usize,
+    /// Positions of the second stream; a sequence of fewer positions uses as many as it has.
+    pub packed: usize,
+}
+
+impl Default for LunaConfig {
+    fn default() -> Self {
+        Self { heads: 4, packed: 256 }
+    }
+}
+
+impl LunaConfig {
+    /// ε of the norms of the second stream.
+    pub const NORM_EPS: f64 = 1e-5;
+}
+
+impl MixerSettings for LunaConfig {
+    fn title(&self) -> &'static str {
+        if self.packed == 256 { "Luna-256" } else { "Luna" }
+    }
+
+    fn size(&self) -> String {
+        format!("{} heads, {} packed positions", self.heads, self.packed)
+    }
+
+    fn validate(&self, context: &MixerContext) -> Result<()> {
+        validate_looks_ahead("luna", context)?;
+        validate_heads(self.heads, context.h)?;
+        validate_count(&["model.mixer.packed"], "packed", self.packed)
+    }
+
+    fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
+        let h = context.h;
+        let maps = ["q", "k", "v", "out", "pq", "pk", "pv"];
+        let mut all: Vec<_> = maps.into_iter().flat_map(|name| linear(name, h, h)).collect();
+        all.extend(
+            ["p_norm.gamma", "p_norm.beta"]
+                .map(|name| TensorSpec::new(name, &[h], ParamGroup::Other)),
+        );
+        all
+    }
+
+    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
+        no_step("luna")
+    }
+
+    /// The weights of both attentions, with what leads to them.
+    fn kept_per_sequence(&self, context: &MixerContext) -> u64 {
+        let sizes = [self.heads, context.len, self.packed, 4, 4];
+        sizes.into_iter().fold(1, |product: u64, size| product.saturating_mul(size as u64))
+    }
+
+    fn side_stream(&self) -> Option<usize> {
+        Some(self.packed)
+    }
+}

@@ -1,0 +1,195 @@
+//! Luna (Ma et al. 2021): two attentions around a second stream p of l positions, in place of one over all pairs,
+//!
+//! p' = Attn(W_pq·p, W_pk·u, W_pv·u), y = W_o·Attn(W_q·u, W_k·p', W_v·p'), p ← LayerNorm(p + p'),
+//!
+//! each with several heads and the scale 1/√d. The block around adds y to the sequence, as for every mixer. A sequence
+//! of fewer than l positions uses as many rows of p as it has, so that padding changes nothing.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use dss_format::mixer::{LunaConfig, MixerSettings};
+use dss_format::{MixerContext, NormKind};
+
+use super::heads::{join, split, weights};
+use super::recurrent::{at_positions, check_len};
+use super::state::MixerState;
+use super::{Init, Mixer, Pass, Portrait, SequenceMixer};
+use crate::composed::position_mask;
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::linear::{Linear, parameter};
+use crate::norm::Norm;
+use crate::positions;
+use crate::prepared::Prepared;
+use crate::random::uniform;
+
+/// A Luna layer. Matrices start Xavier-uniform, those but the output's times 1/√2; biases are 0 at first.
+#[derive(Module, Debug)]
+pub struct LunaLayer {
+    /// Queries of the sequence: `[H, H]`.
+    pub q: Linear,
+    /// Keys of the packed stream: `[H, H]`.
+    pub k: Linear,
+    /// Values of the packed stream: `[H, H]`.
+    pub v: Linear,
+    /// The output: `[H, H]`.
+    pub out: Linear,
+    /// Queries of p: `[H, H]`.
+    pub pq: Linear,
+    /// Keys of the sequence: `[H, H]`.
+    pub pk: Linear,
+    /// Values of the sequence: `[H, H]`.
+    pub pv: Linear,
+    /// LayerNorm of p.
+    pub p_norm: Norm,
+    #[module(skip)]
+    config: LunaConfig,
+    #[module(skip)]
+    context: MixerContext,
+}
+
+impl LunaLayer {
+    pub(super) fn init(config: &LunaConfig, context: MixerContext, init: &Init) -> Result<Self> {
+        let h = context.h;
+        let map = |name: &str, gain: f64| {
+            let bound = gain * (3.0 / h as f64).sqrt();
+            let values = uniform(h * h, bound, &mut init.stream(&format!("{name}.weight")));
+            Linear {
+                weight: parameter(values, [h, h], init.device),
+                bias: parameter(vec![0.0; h], [h], init.device),
+            }
+        };
+        let gain = std::f64::consts::FRAC_1_SQRT_2;
+        Ok(Self {
+            q: map("q", gain),
+            k: map("k", gain),
+            v: map("v", gain),
+            out: map("out", 1.0),
+            pq: map("pq", gain),
+            pk: map("pk", gain),
+            pv: map("pv", gain),
+            p_norm: Norm::new(NormKind::Layer, LunaConfig::NORM_EPS, h, init.device),
+            config: *config,
+            context,
+        })
+    }
+
+    /// W·x, split into heads.
+    fn heads(&self, map: &Linear, x: Tensor<3>) -> Tensor<4> {
+        split(at_positions(map, x), self.config.heads)
+    }
+
+    /// The same times 1/√d.
+    fn queries(&self, map: &Linear, x: Tensor<3>) -> Tensor<4> {
+        let d = self.context.h as f64 / self.config.heads as f64;
+        self.heads(map, x) * (1.0 / d.sqrt())
+    }
+
+    /// What p sees of the sequence: weights `[B, heads, l, L]`.
+    fn packing(&self, u: Tensor<3>, p: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<4> {
+        weights(self.queries(&self.pq, p), self.heads(&self.pk, u), lengths)
+    }
+
+    /// What the sequence sees of p': weights `[B, heads, L, l]`.
+    fn unpacking(&self, u: Tensor<3>, packed: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<4> {
+        let ([batch, l, _], rows) = (u.dims(), self.config.packed);
+        let used = |b: usize| lengths.map_or(l, |lengths| lengths[b]).min(rows);
+        let used: Vec<usize> = (0..batch).map(used).collect();
+        let hidden = used.iter().any(|&used| used < rows).then_some(&used[..]);
+        weights(self.queries(&self.q, u), self.heads(&self.k, packed), hidden)
+    }
+
+    /// p' `[B, l, H]` of u `[B, L, H]` and p `[B, l, H]`.
+    fn packed(&self, u: Tensor<3>, p: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<3> {
+        join(self.packing(u.clone(), p, lengths).matmul(self.heads(&self.pv, u)))
+    }
+
+    /// y `[B, L, H]` and p' `[B, l, H]` of u and p, before residuals and norms.
+    pub fn attend(
+        &self,
+        u: Tensor<3>,
+        p: Tensor<3>,
+        lengths: Option<&[usize]>,
+    ) -> (Tensor<3>, Tensor<3>) {
+        let packed = self.packed(u.clone(), p, lengths);
+        let weights = self.unpacking(u.clone(), packed.clone(), lengths);
+        let mut y = join(weights.matmul(self.heads(&self.v, packed.clone())));
+        if let Some(lengths) = lengths {
+            y = y * position_mask(lengths, u.dims()[1], &u.device(), u.dtype());
+        }
+        (at_positions(&self.out, y), packed)
+    }
+
+    /// p where nobody gives one: the fixed position vectors.
+    fn lone_stream(&self, u: &Tensor<3>) -> Tensor<3> {
+        let ([batch, _, h], l) = (u.dims(), self.config.packed);
+        positions::fixed(l, h, &u.device(), u.dtype()).expand([batch, l, h])
+    }
+}
+
+impl SequenceMixer for LunaLayer {
+    fn context(&self) -> &MixerContext {
+        &self.context
+    }
+
+    fn check_len(&self, l: usize) -> Result<()> {
+        check_len(l)
+    }
+
+    fn prepare(&self, l: usize) -> Result<Prepared> {
+        check_len(l)?;
+        Ok(Prepared::default())
+    }
+
+    /// With fixed position vectors as the second stream.
+    fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
+        let p = self.lone_stream(&u);
+        self.attend(u, p, pass.lengths.as_deref()).0
+    }
+
+    fn mix_beside(
+        &self,
+        u: Tensor<3>,
+        side: &mut Option<Tensor<3>>,
+        _prepared: &Prepared,
+        pass: &Pass,
+    ) -> Tensor<3> {
+        let p = side.take().unwrap_or_else(|| self.lone_stream(&u));
+        let (y, packed) = self.attend(u, p.clone(), pass.lengths.as_deref());
+        let (gamma, beta) = (self.p_norm.gamma.val(), self.p_norm.beta.val());
+        let mode = self.p_norm.mode(false, None);
+        *side = Some(dispatch::norm(self.context.form, p + packed, gamma, beta, &mode).0);
+        y
+    }
+
+    fn state(&self, _batch: usize) -> Result<MixerState> {
+        let what = "the second stream of Luna packs the whole sequence: such a layer takes whole sequences only";
+        Err(Error::invalid("SequenceMixer::state", what))
+    }
+
+    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
+        state.step(u)
+    }
+
+    fn at_step(&self, r: f64) -> Result<Mixer> {
+        self.config.at_step(r)?;
+        Ok(Mixer::Luna(self.clone()))
+    }
+
+    fn portraits(&self, u: Tensor<3>, side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let p = side.cloned().unwrap_or_else(|| self.lone_stream(&u));
+        // Rows of p that the sequence is too short for are not used.
+        let used = self.config.packed.min(u.dims()[1]);
+        let packing = self.packing(u.clone(), p.clone(), None).narrow(2, 0, used);
+        let packed = self.packed(u.clone(), p, None);
+        let unpacking = self.unpacking(u, packed, None).narrow(3, 0, used);
+        vec![
+            Portrait::attention("p of the sequence", packing),
+            Portrait::attention("the sequence of p", unpacking),
+        ]
+    }
+
+    fn past_end(&self) -> String {
+        "attention does not depend on the length".to_owned()
+    }
+}

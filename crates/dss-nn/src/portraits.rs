@@ -1,0 +1,39 @@
+//! What can be seen of the layers of a model, given an example.
+
+use dss_format::Positions;
+
+use crate::block::Mode;
+use crate::encoder::Input;
+use crate::mixer::Portrait;
+use crate::model::Model;
+
+impl Model {
+    /// What there is to see in each layer or stage while it reads one sequence, of the model's whole length or shorter.
+    ///
+    /// # Panics
+    /// If the input is not one sequence of the model's kind, or [`Self::check_len`] refuses its length.
+    pub fn portraits(&self, input: Input) -> Vec<Vec<Portrait>> {
+        let [batch, l] = input.dims();
+        assert_eq!(batch, 1, "portraits are of one sequence");
+        if !self.stages.is_empty() {
+            return self.stages.iter().map(|stage| stage.portraits()).collect();
+        }
+        let prepared = self.prepare(l);
+        let (mut x, lengths) = self.embedded(input, &[l]);
+        let mut side = self.side.as_ref().map(|start| {
+            let placed = self.config().positions != Positions::None;
+            let [sequence, p] = start.begin(x.clone(), placed, self.config().form);
+            x = sequence;
+            p
+        });
+        let mut all = Vec::new();
+        for (i, (block, prepared)) in self.layers.iter().zip(&prepared.layers).enumerate() {
+            let u = block.read_by_mixer(&x, Mode::Eval);
+            all.push(block.mixer.get().portraits(u, side.as_ref()));
+            let (y, _) =
+                block.forward_beside(&mut side, None, x, prepared, &lengths, Mode::Eval, i);
+            x = y;
+        }
+        all
+    }
+}

@@ -1,0 +1,99 @@
+//! For every mixer there is: padding, the other sequences of a batch and their number change no answer.
+
+use burn::tensor::{DType, FloatDType, Tensor, TensorData};
+use dss_nn::config::{
+    CkconvConfig, Form, InputKind, Io, LunaConfig, MixerConfig, ModelConfig, NystromConfig,
+    OutputKind, Pool, WaveganDConfig, WaveganVariant,
+};
+use dss_nn::{Input, Mode, Model, NormKind};
+
+use crate::common::configs::{recurrent_mixers, small};
+use crate::common::random::Random;
+use crate::common::{assert_close, device, values};
+
+const H: usize = 8;
+const LONGEST: usize = 24;
+const CHANNELS: usize = 2;
+
+/// Each kind with its defaults, and settings under which they do what they do in long sequences.
+fn mixers() -> Vec<MixerConfig> {
+    let kinds = MixerConfig::KINDS.iter().map(|kind| MixerConfig::default_for(kind).unwrap());
+    let mut all: Vec<_> = kinds.collect();
+    all.extend(recurrent_mixers());
+    all.extend([
+        CkconvConfig { width: 4, omega: 5.0 }.into(),
+        NystromConfig { heads: 2, landmarks: 4, conv: 5, padded_len: 0 }.into(),
+        NystromConfig { heads: 4, landmarks: 5, conv: 0, padded_len: 40 }.into(),
+        LunaConfig { heads: 2, packed: 5 }.into(),
+        WaveganDConfig { variant: WaveganVariant::Original, convs: 1, shuffle: 0 }.into(),
+    ]);
+    all
+}
+
+/// The ways in which a mixer can be used in a model of sequences.
+fn configs(mixer: &MixerConfig, io: &Io) -> Vec<ModelConfig> {
+    let mut all = Vec::new();
+    for bidirectional in [false, true] {
+        for (form, pool, ff) in [
+            (Form::Auto, Pool::Mean, 0),
+            (Form::Composed, Pool::Last, 0),
+            (Form::Auto, Pool::Cls, 5),
+            (Form::Composed, Pool::Mean, 5),
+        ] {
+            let norm = NormKind::Layer;
+            let config =
+                ModelConfig { bidirectional, form, pool, ff, norm, ..small(H, mixer.clone()) };
+            if config.validate_for(io).is_ok() {
+                all.push(config);
+            }
+        }
+    }
+    all
+}
+
+/// What a model says about the first sequence of a batch: `l` positions, of which each sequence has its length.
+fn answer(model: &Model, first: &[f64], l: usize, lengths: &[usize], seed: u64) -> Vec<f64> {
+    // What is not the first sequence are other numbers.
+    let mut x = Random::new(seed, DType::F64).numbers(lengths.len() * l * CHANNELS);
+    x[..first.len()].copy_from_slice(first);
+    let x = TensorData::new(x, [lengths.len(), l, CHANNELS]);
+    let input = Input::Values(Tensor::from_data(x, (&device(), DType::F64)));
+    let logits = model.forward(input, lengths, &model.prepare(l), Mode::Eval).logits;
+    let rows = match model.io().output {
+        OutputKind::Position { .. } => lengths[0],
+        _ => 1,
+    };
+    values(&logits.narrow(0, 0, rows))
+}
+
+#[test]
+fn no_answer_depends_on_its_batch() {
+    for mixer in mixers() {
+        let mut checked = 0;
+        let [sequence, position] =
+            [OutputKind::Sequence { outputs: 3 }, OutputKind::Position { outputs: 3 }];
+        for output in [sequence, position] {
+            let io = Io { input: InputKind::Values { channels: CHANNELS }, output, len: LONGEST };
+            for config in configs(&mixer, &io) {
+                let model = Model::new(&config, &io, 5, &device()).unwrap().cast(FloatDType::F64);
+                for length in [1, 13] {
+                    let first = Random::new(length as u64, DType::F64).numbers(length * CHANNELS);
+                    let alone = answer(&model, &first, length, &[length], 1);
+                    for (l, lengths) in [
+                        (LONGEST, vec![length]),
+                        (LONGEST, vec![length, LONGEST, 1]),
+                        (length + 3, vec![length, length + 1]),
+                    ] {
+                        for seed in [2, 3] {
+                            let found = answer(&model, &first, l, &lengths, seed);
+                            let what = format!("{config:?} {output:?} {l} {lengths:?}");
+                            assert_close(&what, &found, &alone, 1e-11);
+                        }
+                    }
+                }
+                checked += 1;
+            }
+        }
+        assert!(checked > 0, "no model of h = {H} has {mixer:?}");
+    }
+}
