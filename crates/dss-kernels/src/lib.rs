@@ -94,6 +94,7 @@ mod error;
 pub mod init;
 pub mod kernel;
 mod lines;
+mod loops;
 mod par;
 pub mod plans;
 mod product;
