@@ -98,6 +98,7 @@ pub mod init;
 pub mod kernel;
 pub mod kernelised;
 mod lines;
+mod loops;
 mod par;
 pub mod plans;
 mod product;

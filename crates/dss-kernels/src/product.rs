@@ -4,7 +4,7 @@
 //! two apart would fall on the same places of the first-level cache: such a B is stored in panels, or with rows that
 //! are an odd number of lines apart.
 
-use crate::real::{Real, dispatch};
+use crate::real::Real;
 use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
@@ -64,7 +64,7 @@ impl<T: Real> Product<'_, T> {
         assert!(self.b.len() >= b_size && self.c.len() >= m * n);
         let [row, column] = self.a_strides;
         assert!((m - 1) * row + (k - 1) * column < self.a.len());
-        dispatch(self);
+        T::product(self);
     }
 }
 

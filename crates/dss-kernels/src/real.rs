@@ -1,6 +1,7 @@
 //! The two precisions, f32 and f64, and their SIMD vectors.
 
 use crate::activation;
+use crate::loops::Loops;
 use num_complex::Complex;
 use pulp::{Simd, WithSimd};
 use std::any::TypeId;
@@ -25,7 +26,7 @@ pub trait Real:
     + Mul<Output = Self>
     + Neg<Output = Self>
     + AddAssign
-    + sealed::Sealed
+    + Loops
     + 'static
 {
     /// Elements in one 64-byte cache line: the number of channels that one FFT carries.
@@ -106,12 +107,6 @@ impl<T: rustfft::FftNum> Transform<T> for Arc<dyn rustfft::Fft<T>> {
     fn process(&self, buffer: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
         self.process_with_scratch(buffer, scratch);
     }
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
 }
 
 /// Without hardware FMA the fused form is a library call: take the product and the sum instead.

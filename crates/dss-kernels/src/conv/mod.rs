@@ -14,9 +14,11 @@ mod strip;
 use crate::error::{Error, Result, check_len, check_memory};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
-use crate::real::{Real, dispatch};
+use crate::real::Real;
 use fft::{Fft, good_length};
-use strip::{Adjoint, Filter, Inverse, Scratch, Spectrum, Strip, widest};
+use strip::{Scratch, Strip, widest};
+
+pub(crate) use strip::{Adjoint, Filter, Inverse, Spectrum};
 
 pub use direct::convolve_direct;
 
@@ -138,7 +140,7 @@ impl<T: Real> Conv<T> {
                     *tap += d * scale;
                 }
             }
-            dispatch(Spectrum { fft, rows, x });
+            T::spectrum(Spectrum { fft, rows, x });
             if both {
                 // z^{-1-j} = i·z^{M-1-j}
                 rows.fill(T::ZERO);
@@ -146,7 +148,7 @@ impl<T: Real> Conv<T> {
                     rows[(m - 1 - t) * T::LINE + lane] = k * scale
                 });
                 let second = &mut second.as_mut_slice()[..x.len()];
-                dispatch(Spectrum { fft, rows, x: second });
+                T::spectrum(Spectrum { fft, rows, x: second });
                 for (x, second) in elements::<T>(x).zip(elements::<T>(second)) {
                     for lane in 0..T::LINE {
                         x[lane] += -second[T::LINE + lane];
@@ -185,7 +187,7 @@ impl<T: Real> Conv<T> {
             let (sample, first) = (item / strips, item % strips * wide);
             for strip in Strip::cover::<T>(sample, first..tiles.min(first + wide), wide, l, h) {
                 let spectrum = &spectrum[strip.tile * block..][..strip.lines * block];
-                dispatch(Filter { fft, strip, u, spectrum, y: &y, scratch });
+                T::filter(Filter { fft, strip, u, spectrum, y: &y, scratch });
             }
         });
     }
@@ -244,7 +246,7 @@ impl<T: Real> Conv<T> {
                     // SAFETY: a tile of a group belongs to one item.
                     let sum = unsafe { shared.part((group * tiles + tile) * block, lines * block) };
                     let spectrum = &spectrum[tile * block..][..lines * block];
-                    dispatch(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, how, scratch });
+                    T::adjoint(Adjoint { fft, strip, u, dy, spectrum, sum, du: &du, how, scratch });
                 }
             }
         });
@@ -273,7 +275,7 @@ impl<T: Real> Conv<T> {
             let Scratch { u: copy, rows: [rows, _], .. } = scratch;
             let (copy, rows) = (&mut copy.as_mut_slice()[..block], rows.as_mut_slice());
             copy.copy_from_slice(x);
-            dispatch(Inverse { fft, x, rows });
+            T::inverse(Inverse { fft, x, rows });
             let channels = tile_channels::<T>(tile, h);
             // SAFETY: the rows of dk belong to one channel each, so to one tile.
             let half = |half: usize| unsafe {
@@ -287,7 +289,7 @@ impl<T: Real> Conv<T> {
                         (x[lane], x[T::LINE + lane]) = (x[T::LINE + lane], -x[lane]);
                     }
                 }
-                dispatch(Inverse { fft, x: copy, rows });
+                T::inverse(Inverse { fft, x: copy, rows });
                 transpose_mut(half(1), taps, |t, lane| scale * rows[(m - 1 - t) * T::LINE + lane]);
             }
         });

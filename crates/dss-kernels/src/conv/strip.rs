@@ -17,7 +17,7 @@ pub(super) fn widest(m: usize) -> usize {
 }
 
 /// Buffers of one worker.
-pub(super) struct Scratch<T: Real> {
+pub(crate) struct Scratch<T: Real> {
     /// [`widest`]·M elements each.
     pub x: Lines<T>,
     pub u: Lines<T>,
@@ -34,7 +34,7 @@ impl<T: Real> Scratch<T> {
 
 /// Channels `first..first + width` of one sample: in `[B, L, H]`, the rows `start + t·h`, t < l.
 #[derive(Clone, Copy)]
-pub(super) struct Strip {
+pub(crate) struct Strip {
     /// Tiles (cache lines of channels) that it covers.
     pub tile: usize,
     pub lines: usize,
@@ -147,7 +147,7 @@ impl Strip {
 }
 
 /// y = T⁻¹(K̂ · T u) of one strip.
-pub(super) struct Filter<'a, T: Real> {
+pub(crate) struct Filter<'a, T: Real> {
     pub fft: &'a Fft<T>,
     pub strip: Strip,
     pub u: Input<'a, T>,
@@ -187,7 +187,7 @@ impl<T: Real> WithSimd for Filter<'_, T> {
 }
 
 /// du = T⁻¹(conj(K̂) · T dy) and sum += conj(T u) · T dy of one strip.
-pub(super) struct Adjoint<'a, T: Real> {
+pub(crate) struct Adjoint<'a, T: Real> {
     pub fft: &'a Fft<T>,
     pub strip: Strip,
     pub u: Input<'a, T>,
@@ -252,7 +252,7 @@ impl<T: Real> WithSimd for Adjoint<'_, T> {
 }
 
 /// Twisted spectrum of M rows of one line.
-pub(super) struct Spectrum<'a, T> {
+pub(crate) struct Spectrum<'a, T> {
     pub fft: &'a Fft<T>,
     pub rows: &'a [T],
     pub x: &'a mut [T],
@@ -272,7 +272,7 @@ impl<T: Real> WithSimd for Spectrum<'_, T> {
 }
 
 /// M times the real part of the inverse of one line's spectrum.
-pub(super) struct Inverse<'a, T> {
+pub(crate) struct Inverse<'a, T> {
     pub fft: &'a Fft<T>,
     pub x: &'a mut [T],
     pub rows: &'a mut [T],

@@ -12,7 +12,7 @@
 
 use crate::complex::{C64, exp};
 use crate::product::{Layout, Product};
-use crate::real::{Real, dispatch};
+use crate::real::Real;
 use pulp::{Simd, WithSimd};
 
 /// Powers below this are set to zero: denormal numbers stall the products.
@@ -92,8 +92,8 @@ impl<T: Real> Scratch<T> {
     pub(crate) fn set_modes(&mut self, blocks: Blocks, zeta: &[C64]) {
         let w = width::<T>(zeta.len());
         let (v1, v2) = (&mut self.v1[..blocks.m * w], &mut self.v2[..blocks.a * w]);
-        dispatch(Powers { out: v1, power: &mut self.power, zeta, step: 1 });
-        dispatch(Powers { out: v2, power: &mut self.power, zeta, step: blocks.m });
+        T::powers(Powers { out: v1, power: &mut self.power, zeta, step: 1 });
+        T::powers(Powers { out: v2, power: &mut self.power, zeta, step: blocks.m });
     }
 
     /// out_l = Re Σ_n c_n exp(ζ_n l) for the modes that were set.
@@ -101,7 +101,7 @@ impl<T: Real> Scratch<T> {
         let Blocks { len, a, m } = blocks;
         let n = c.len();
         let w = width::<T>(n);
-        dispatch(Weighted { v: &self.v2[..a * w], c, out: &mut self.p[..a * w] });
+        T::weighted(Weighted { v: &self.v2[..a * w], c, out: &mut self.p[..a * w] });
         transpose(&self.v1[..m * w], w, &mut self.v1_t[..2 * n * m], m);
         let whole = a * m == len;
         let k = if whole { &mut *out } else { &mut self.k[..] };
@@ -141,7 +141,7 @@ impl<T: Real> Scratch<T> {
         Product { size, a: dk, a_strides, b: v1, b_layout, c: g0, add: false }.run();
         Product { size, a: dk, a_strides, b: bv1, b_layout, c: g1, add: false }.run();
         let sums = &mut self.power[..4 * n];
-        dispatch(Reduce { v2, g0, g1, m, sums });
+        T::reduce(Reduce { v2, g0, g1, m, sums });
         for i in 0..n {
             s0[i] = C64::new(sums[i], sums[n + i]);
             s1[i] = C64::new(sums[2 * n + i], sums[3 * n + i]);
@@ -166,7 +166,7 @@ fn transpose<T: Real>(from: &[T], width: usize, to: &mut [T], rows: usize) {
 // Loops over modes that the compiler vectorises, compiled for the machine's vector instructions.
 
 /// out[j] = exp(ζ·step·j) as rows of modes, by repeated products in f64.
-struct Powers<'a, T> {
+pub(crate) struct Powers<'a, T> {
     out: &'a mut [T],
     power: &'a mut [f64],
     zeta: &'a [C64],
@@ -203,7 +203,7 @@ impl<T: Real> WithSimd for Powers<'_, T> {
 }
 
 /// out[a] = (Re(c·v[a]), −Im(c·v[a])), both rows of modes.
-struct Weighted<'a, T> {
+pub(crate) struct Weighted<'a, T> {
     v: &'a [T],
     c: &'a [C64],
     out: &'a mut [T],
@@ -228,7 +228,7 @@ impl<T: Real> WithSimd for Weighted<'_, T> {
 }
 
 /// sums = (Re S₀, Im S₀, Re S₁, Im S₁): S₀ = Σ_a V₂[a]·G₀[a], S₁ = Σ_a V₂[a]·(am·G₀[a] + G₁[a]).
-struct Reduce<'a, T> {
+pub(crate) struct Reduce<'a, T> {
     v2: &'a [T],
     g0: &'a [T],
     g1: &'a [T],
