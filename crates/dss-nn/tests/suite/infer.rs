@@ -167,6 +167,10 @@ fn check(config: &ModelConfig, io: &Io, seed: u64) {
     }
     assert_eq!(all, steps, "{what}");
     assert_eq!(blocks, state, "{what}");
+    // So is a state that was written down.
+    let bytes = state.to_bytes(&model).unwrap();
+    assert_eq!(infer::State::from_bytes(&model, &bytes).unwrap(), state, "{what}");
+    assert!(infer::State::from_bytes(&model, &bytes[..bytes.len() - 8]).is_err(), "{what}");
 }
 
 /// Every setting with every other one would be too many: two of each pair of settings.

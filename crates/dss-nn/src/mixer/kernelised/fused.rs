@@ -21,7 +21,7 @@ pub(super) fn attention(
     let KernelisedSpec { heads, causal, map, eps } = spec;
     let config = KernelisedConfig { batch, len, heads, head_dim: width / heads, causal, map, eps };
     let op = KernelisedOp { config, lengths: lengths.map(Into::into) };
-    let mut operands = Vec::from(qkv.each_ref().map(Into::into));
+    let mut operands: Vec<_> = qkv.iter().map(Into::into).collect();
     operands.extend(directions.map(Into::into));
     call(op, operands, &qkv[0].device())
 }
