@@ -107,12 +107,13 @@ fn mixers() -> Vec<MixerConfig> {
 #[test]
 fn parameters_of_all_mixers() {
     for mixer in mixers() {
-        check(&small(2, mixer.clone()), &IO);
-        // Some read forwards only.
-        let both_ways = ModelConfig { bidirectional: true, ..small(2, mixer) };
-        if both_ways.validate_for(&IO).is_ok() {
-            check(&both_ways, &IO);
-        }
+        // Some read forwards only, some look ahead only.
+        let forwards = small(2, mixer);
+        let both_ways = ModelConfig { bidirectional: true, ..forwards.clone() };
+        let valid = [forwards, both_ways].into_iter().filter(|c| c.validate_for(&IO).is_ok());
+        let valid: Vec<_> = valid.collect();
+        assert!(!valid.is_empty());
+        valid.iter().for_each(|config| check(config, &IO));
     }
 }
 
