@@ -191,3 +191,14 @@ impl ModelConfig {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_drawn_once_keeps_its_precision() {
+        assert!(TensorSpec::new("q.weight", &[32, 32], ParamGroup::Other).suits_half_precision());
+        assert!(!TensorSpec::fixed("blocks", &[4, 32, 3]).suits_half_precision());
+    }
+}

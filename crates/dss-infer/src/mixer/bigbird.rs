@@ -19,7 +19,7 @@ pub(super) struct BigbirdMixer {
     random: Vec<u32>,
 }
 
-/// How the blocks are so few that all see all, or not.
+/// Full attention where there are few blocks, else attention between blocks.
 enum Plan {
     Full(Attention<f32>),
     Blocks(Gathered<f32>, usize),

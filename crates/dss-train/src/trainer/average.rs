@@ -48,7 +48,7 @@ impl ModuleMapper for Blend {
 #[cfg(test)]
 mod tests {
     use burn::tensor::Device;
-    use dss_nn::config::{InputKind, Io, ModelConfig, OutputKind};
+    use dss_nn::config::{BigbirdConfig, InputKind, Io, ModelConfig, OutputKind};
 
     use super::*;
 
@@ -73,5 +73,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The random blocks of BigBird are numbers of blocks: any drift would make them others.
+    #[test]
+    fn what_was_drawn_once_stays() {
+        let device = Device::flex().autodiff();
+        let io = Io {
+            input: InputKind::Tokens { vocab: 5 },
+            output: OutputKind::Sequence { outputs: 3 },
+            len: 90,
+        };
+        let mixer = BigbirdConfig { block: 1, ..BigbirdConfig::default() }.into();
+        let config =
+            ModelConfig { layers: 1, h: 4, mixer, bidirectional: true, ..ModelConfig::default() };
+        let model = Model::new(&config, &io, 1, &device).unwrap();
+        let blocks = |model: &Model| -> Vec<f32> {
+            let mut all = model.named_tensors().into_iter();
+            let (_, data) = all.find(|(name, _)| name.ends_with("blocks")).unwrap();
+            data.iter::<f32>().collect()
+        };
+        let mut average = model.clone();
+        for step in 0..50 {
+            average = towards(average, &model, 0.7, step);
+        }
+        assert_eq!(blocks(&average), blocks(&model));
     }
 }

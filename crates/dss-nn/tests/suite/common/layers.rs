@@ -34,11 +34,14 @@ pub fn loaded(layer: Mixer, get: &dyn Fn(&str) -> Vec<f64>) -> Mixer {
     layer.map(&mut Load(Vec::new(), get))
 }
 
-struct Visit<F>(Vec<String>, F);
+/// What `get` finds for each tensor of a layer, by name.
+struct Visit<G: Get>(Vec<String>, G, BTreeMap<String, Vec<f64>>);
 
-impl<F: FnMut(String, &dyn Fn(&Gradients) -> Option<Vec<f64>>, Vec<f64>)> ModuleVisitor
-    for Visit<F>
-{
+trait Get {
+    fn get<const D: usize>(&self, x: &Tensor<D>) -> Option<Vec<f64>>;
+}
+
+impl<G: Get> ModuleVisitor for Visit<G> {
     fn enter_module(&mut self, name: &str, container: &str) {
         if !container.starts_with("Enum:") {
             self.0.push(name.to_owned());
@@ -52,30 +55,38 @@ impl<F: FnMut(String, &dyn Fn(&Gradients) -> Option<Vec<f64>>, Vec<f64>)> Module
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let x = param.val();
-        let gradient = |grads: &Gradients| x.grad(grads).map(|g| values(&g));
-        (self.1)(self.0.join("."), &gradient, values(&x));
+        if let Some(found) = self.1.get(&param.val()) {
+            self.2.insert(self.0.join("."), found);
+        }
     }
+}
+
+fn visit(layer: &Mixer, get: impl Get) -> BTreeMap<String, Vec<f64>> {
+    let mut visit = Visit(Vec::new(), get, BTreeMap::new());
+    layer.visit(&mut visit);
+    visit.2
 }
 
 /// The numbers of a layer by name.
 pub fn numbers(layer: &Mixer) -> BTreeMap<String, Vec<f64>> {
-    let mut all = BTreeMap::new();
-    layer.visit(&mut Visit(Vec::new(), |name, _: &dyn Fn(&_) -> _, numbers| {
-        all.insert(name, numbers);
-    }));
-    all
+    struct Numbers;
+    impl Get for Numbers {
+        fn get<const D: usize>(&self, x: &Tensor<D>) -> Option<Vec<f64>> {
+            Some(values(x))
+        }
+    }
+    visit(layer, Numbers)
 }
 
 /// The gradients of a layer's trained tensors by name.
 pub fn gradients(layer: &Mixer, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
-    let mut all = BTreeMap::new();
-    layer.visit(&mut Visit(Vec::new(), |name, gradient: &dyn Fn(&_) -> Option<_>, _| {
-        if let Some(gradient) = gradient(grads) {
-            all.insert(name, gradient);
+    struct Gradient<'a>(&'a Gradients);
+    impl Get for Gradient<'_> {
+        fn get<const D: usize>(&self, x: &Tensor<D>) -> Option<Vec<f64>> {
+            x.grad(self.0).map(|gradient| values(&gradient))
         }
-    }));
-    all
+    }
+    visit(layer, Gradient(grads))
 }
 
 /// u [B, L, H] through a layer, with these lengths.
