@@ -92,7 +92,7 @@ fn map(scene: &mut Scene, frame: Frame, weights: &Weights, head: usize) {
         let (x, y) = (frame.x, panel.py(tick));
         scene.stroke(format!("M{x:.1} {y:.1}h-4"), Ink::Quiet, 1.0);
         if head == 0 {
-            scene.label([x - 7.0, y + 4.0], format!("{}", -tick), Anchor::End);
+            scene.label([x - 7.0, y + 4.0], tick.abs().to_string(), Anchor::End);
         }
     }
     panel.draw_names(scene, "looked at", if head == 0 { "position" } else { "" }, 36.0);

@@ -10,11 +10,10 @@ use crate::inspect::portraits::{LayerPortrait, View, Weights};
 pub(super) fn all(inspection: &Inspection) -> Vec<Scene> {
     let portraits = &inspection.portraits;
     let mut scenes = Vec::new();
-    let attention = by_name(portraits, |view| match view {
+    let attention: Vec<(&str, Vec<(usize, &Weights)>)> = by_name(portraits, |view| match view {
         View::Attention(weights) => Some(weights),
         _ => None,
     });
-    let attention: Vec<(&str, Vec<(usize, &Weights)>)> = attention;
     for (i, (name, layers)) in attention.iter().enumerate() {
         scenes.push(attention::maps(inspection, name, i, layers));
     }
