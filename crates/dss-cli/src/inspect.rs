@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use burn::tensor::Device;
 use dss_report::inspect::causality::Causality;
 use dss_report::inspect::deltas::Deltas;
+use dss_report::inspect::portraits::{PortraitNumbers, PortraitReport};
 use dss_report::inspect::statistics::Spread;
 use dss_report::inspect::{Inspection, LayerReport, Report, export, pictures};
 use dss_report::report::write_report;
@@ -81,9 +82,15 @@ fn draw(found: &Inspection, dir: &Path) -> Result<usize, Failure> {
 fn tables(report: &Report) -> String {
     let mut out = head(report);
     out += "\n\n";
-    if report.layers.is_empty() {
-        out += "Its layers have no modes and no kernels to show.\n\n";
-    } else {
+    if report.layers.is_empty() && report.portraits.is_empty() {
+        out += "Its layers have no modes, kernels, attention or recurrent matrices to show.\n\n";
+    }
+    if !report.portraits.is_empty() {
+        out += "Layers\n";
+        out += &portraits_table(report);
+        out += "\n";
+    }
+    if !report.layers.is_empty() {
         out += "Modes\n";
         out += &table(&modes_table(report));
         out += "\nΔ\n";
@@ -139,6 +146,40 @@ fn modes_table(report: &Report) -> Vec<Vec<String>> {
         rows.push(row);
     }
     rows
+}
+
+/// What layers that are no state spaces show, one line each.
+fn portraits_table(report: &Report) -> String {
+    let of = |all: usize, growing: usize| match growing {
+        0 => "none grows".to_owned(),
+        growing => format!("{growing} of {all} grow"),
+    };
+    let lines = report.portraits.iter().map(|PortraitReport { layer, name, numbers }| {
+        let numbers = match numbers {
+            PortraitNumbers::Attention { heads, positions_seen, positions, distance } => {
+                let far = distance.map_or(String::new(), |d| format!(", {} steps away", short(d)));
+                let heads = plural(*heads as u64, "head");
+                format!(
+                    "{heads}; a position looks at {} of {positions}{far}",
+                    short(*positions_seen)
+                )
+            }
+            PortraitNumbers::Step { eigenvalues, radius, growing } => {
+                format!("largest |λ| {}, {}", short(*radius), of(*eigenvalues, *growing))
+            }
+            PortraitNumbers::Rate { eigenvalues, greatest_re, growing } => {
+                format!("greatest Re λ {}, {}", short(*greatest_re), of(*eigenvalues, *growing))
+            }
+            PortraitNumbers::Kernels { peaks } => format!(
+                "{}; argmax |K|: median {}, 95th percentile {}",
+                plural(peaks.kernels as u64, "kernel"),
+                short(peaks.median_argmax),
+                short(peaks.argmax_95)
+            ),
+        };
+        format!("  {:>5}   {name}: {numbers}\n", layer + 1)
+    });
+    lines.collect()
 }
 
 fn delta_table(report: &Report) -> Vec<Vec<String>> {

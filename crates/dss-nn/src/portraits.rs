@@ -19,7 +19,8 @@ impl Model {
             return self.stages.iter().map(|stage| stage.portraits()).collect();
         }
         let prepared = self.prepare(l);
-        let (mut x, lengths) = self.embedded(input, &[l]);
+        let whole = [l];
+        let (mut x, lengths) = self.embedded(input, &whole);
         let mut side = self.side.as_ref().map(|start| {
             let placed = self.config().positions != Positions::None;
             let [sequence, p] = start.begin(x.clone(), placed, self.config().form);

@@ -17,6 +17,9 @@ use crate::linear::parameter;
 use crate::prepared::Prepared;
 use crate::random::uniform;
 
+/// Numbers of kernels that inspection gets, if there are more.
+const SHOWN: usize = 1 << 22;
+
 /// A CKConv layer.
 #[derive(Module, Debug)]
 pub struct CkconvLayer {
@@ -139,7 +142,10 @@ impl SequenceMixer for CkconvLayer {
     }
 
     fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
-        let subject = Subject::Kernels(self.kernels(u.dims()[1]));
+        // All lags if that is not too much to look at, else those of the example.
+        let (h, len) = (self.context.h, self.context.len);
+        let taps = (SHOWN / (h * h)).min(len).max(u.dims()[1].min(len));
+        let subject = Subject::Kernels(self.kernels(taps));
         vec![Portrait { name: "kernels", subject }]
     }
 

@@ -1,15 +1,15 @@
 //! For every mixer there is: padding, the other sequences of a batch and their number change no answer.
 
-use burn::tensor::{DType, FloatDType, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
     CkconvConfig, Form, InputKind, Io, LunaConfig, MixerConfig, ModelConfig, NystromConfig,
     OutputKind, Pool, WaveganDConfig, WaveganVariant,
 };
 use dss_nn::{Input, Mode, Model, NormKind};
 
-use crate::common::configs::{recurrent_mixers, small};
+use crate::common::configs::small;
 use crate::common::random::Random;
-use crate::common::{assert_close, device, values};
+use crate::common::{assert_close, values};
 
 const H: usize = 8;
 const LONGEST: usize = 24;
@@ -19,7 +19,6 @@ const CHANNELS: usize = 2;
 fn mixers() -> Vec<MixerConfig> {
     let kinds = MixerConfig::KINDS.iter().map(|kind| MixerConfig::default_for(kind).unwrap());
     let mut all: Vec<_> = kinds.collect();
-    all.extend(recurrent_mixers());
     all.extend([
         CkconvConfig { width: 4, omega: 5.0 }.into(),
         NystromConfig { heads: 2, landmarks: 4, conv: 5, padded_len: 0 }.into(),
@@ -36,9 +35,8 @@ fn configs(mixer: &MixerConfig, io: &Io) -> Vec<ModelConfig> {
     for bidirectional in [false, true] {
         for (form, pool, ff) in [
             (Form::Auto, Pool::Mean, 0),
-            (Form::Composed, Pool::Last, 0),
-            (Form::Auto, Pool::Cls, 5),
-            (Form::Composed, Pool::Mean, 5),
+            (Form::Composed, Pool::Last, 5),
+            (Form::Auto, Pool::Cls, 0),
         ] {
             let norm = NormKind::Layer;
             let config =
@@ -57,7 +55,7 @@ fn answer(model: &Model, first: &[f64], l: usize, lengths: &[usize], seed: u64) 
     let mut x = Random::new(seed, DType::F64).numbers(lengths.len() * l * CHANNELS);
     x[..first.len()].copy_from_slice(first);
     let x = TensorData::new(x, [lengths.len(), l, CHANNELS]);
-    let input = Input::Values(Tensor::from_data(x, (&device(), DType::F64)));
+    let input = Input::Values(Tensor::from_data(x, (&Device::flex(), DType::F64)));
     let logits = model.forward(input, lengths, &model.prepare(l), Mode::Eval).logits;
     let rows = match model.io().output {
         OutputKind::Position { .. } => lengths[0],
@@ -75,20 +73,17 @@ fn no_answer_depends_on_its_batch() {
         for output in [sequence, position] {
             let io = Io { input: InputKind::Values { channels: CHANNELS }, output, len: LONGEST };
             for config in configs(&mixer, &io) {
-                let model = Model::new(&config, &io, 5, &device()).unwrap().cast(FloatDType::F64);
+                let model =
+                    Model::new(&config, &io, 5, &Device::flex()).unwrap().cast(FloatDType::F64);
                 for length in [1, 13] {
                     let first = Random::new(length as u64, DType::F64).numbers(length * CHANNELS);
                     let alone = answer(&model, &first, length, &[length], 1);
-                    for (l, lengths) in [
-                        (LONGEST, vec![length]),
-                        (LONGEST, vec![length, LONGEST, 1]),
-                        (length + 3, vec![length, length + 1]),
-                    ] {
-                        for seed in [2, 3] {
-                            let found = answer(&model, &first, l, &lengths, seed);
-                            let what = format!("{config:?} {output:?} {l} {lengths:?}");
-                            assert_close(&what, &found, &alone, 1e-11);
-                        }
+                    for (l, lengths) in
+                        [(LONGEST, vec![length, LONGEST, 1]), (length + 3, vec![length])]
+                    {
+                        let found = answer(&model, &first, l, &lengths, 2);
+                        let what = format!("{config:?} {output:?} {l} {lengths:?}");
+                        assert_close(&what, &found, &alone, 1e-11);
                     }
                 }
                 checked += 1;

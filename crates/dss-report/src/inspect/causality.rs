@@ -50,6 +50,11 @@ impl Causality {
         if matches!(model.io().input, InputKind::Tokens { vocab: 1 }) {
             return Self::Unknown { why: "there is only one token".into() };
         }
+        if !model.stages.is_empty() {
+            let why =
+                "its stages shorten the sequence, so that positions have no outputs of their own";
+            return Self::Unknown { why: why.into() };
+        }
         let prepared = model.prepare(l);
         let before = activations(model, &prepared, l, None);
         let h = before.len() / l;
@@ -92,7 +97,13 @@ fn activations(
     bridge::host(&hidden)
 }
 
-fn artificial_input(kind: InputKind, l: usize, changed: Option<usize>, device: &Device) -> Input {
+/// A made-up sequence of length l, with one position changed or none.
+pub(super) fn artificial_input(
+    kind: InputKind,
+    l: usize,
+    changed: Option<usize>,
+    device: &Device,
+) -> Input {
     match kind {
         InputKind::Tokens { vocab } => {
             let token = |i: usize| {

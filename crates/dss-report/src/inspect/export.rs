@@ -5,6 +5,9 @@
 //! | `layers.{i}.kernel` | `[C, H, L]` | K at the training length |
 //! | `layers.{i}.eigenvalues` | `[N, 2]` | Λ itself, (Re, Im), whatever form it is stored in |
 //! | `layers.{i}.delta` | `[H, 2]` | Δ for the real and the imaginary part of Λ |
+//! | `layers.{i}.attention.NAME` | `[heads, M, L]` | weights for a made-up sequence |
+//! | `layers.{i}.spectrum.NAME` | `[n, 2]` | eigenvalues of a recurrent matrix, (Re, Im) |
+//! | `layers.{i}.kernels.NAME` | `[out, in, taps]` | kernels of a dense convolution |
 //! | all others | | the tensors of the checkpoint, see [`dss_nn::named`] |
 
 use std::path::{Path, PathBuf};
@@ -14,6 +17,7 @@ use dss_train::run_dir::write_file;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
+use super::portraits::{LayerPortrait, View, Weights};
 use super::{Inspection, Layer};
 use crate::error::{Error, Result};
 use crate::text::csv_text;
@@ -63,6 +67,21 @@ pub fn arrays(inspection: &Inspection) -> Vec<Array> {
             },
         ]);
     }
+    arrays.extend(inspection.portraits.iter().map(|LayerPortrait { layer, name, view }| {
+        let name = name.replace(' ', "-");
+        let (kind, shape, values) = match view {
+            View::Attention(Weights { heads, rows, columns, values }) => {
+                ("attention", vec![*heads, *rows, *columns], values.clone())
+            }
+            View::Spectrum { eigenvalues, .. } => {
+                ("spectrum", vec![eigenvalues.len(), 2], eigenvalues.as_flattened().to_vec())
+            }
+            View::Kernels { bank, inputs } => {
+                ("kernels", vec![bank.h / inputs, *inputs, bank.l], bank.values.clone())
+            }
+        };
+        Array { name: format!("layers.{layer}.{kind}.{name}"), shape, values }
+    }));
     let stored = inspection.model.named_tensors().into_iter().map(|(name, data)| {
         let shape = data.shape().as_slice().to_vec();
         Array { name, shape, values: data.iter::<f64>().collect() }

@@ -9,6 +9,7 @@ pub mod causality;
 pub mod deltas;
 pub mod export;
 pub mod pictures;
+pub mod portraits;
 pub mod statistics;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use crate::error::{Error, Result};
 use bank::{Bank, Peaks, peaks};
 use causality::Causality;
 use deltas::{Deltas, deltas};
+use portraits::{LayerPortrait, PortraitReport};
 use statistics::Spread;
 
 /// A model and everything about it that is looked at.
@@ -38,6 +40,8 @@ pub struct Inspection {
     pub rate: Option<f64>,
     /// The layers that are state spaces, from the input to the output.
     pub layers: Vec<Layer>,
+    /// What other layers show of themselves.
+    pub portraits: Vec<LayerPortrait>,
 }
 
 /// One layer.
@@ -66,6 +70,8 @@ pub struct Report {
     pub layers: Vec<LayerReport>,
     /// Of the kernels of all layers together: the paper's table.
     pub peaks: Peaks,
+    /// What layers that are no state spaces show, in short.
+    pub portraits: Vec<PortraitReport>,
     /// Whether longer sequences than those of training are possible.
     pub past_end: PastEnd,
     /// Whether the future is seen.
@@ -131,8 +137,9 @@ impl Inspection {
             Some(Layer { modes: mixer.modes()?, kernels: Bank::from_tensor(&mixer.kernel(len)?) })
         });
         let layers = layers.collect();
+        let portraits = portraits::portraits(&model);
         let rate = predict::encoder(&meta).ok().and_then(|encoder| encoder.rate());
-        Self { model, meta, rate, layers }
+        Self { model, meta, rate, layers, portraits }
     }
 
     /// The numbers. The check of causality runs the model a few times.
@@ -170,6 +177,7 @@ impl Inspection {
             rate: self.rate,
             layers,
             peaks: self.peaks(),
+            portraits: self.portraits.iter().map(LayerPortrait::report).collect(),
             past_end: self.past_end(),
             causality: Causality::measure(&self.model, len),
         })
@@ -188,7 +196,11 @@ impl Inspection {
     fn past_end(&self) -> PastEnd {
         match self.model.check_len(self.meta.io.len.saturating_add(1)) {
             Err(error) => PastEnd { allowed: false, why: error.to_string() },
-            Ok(()) => PastEnd { allowed: true, why: self.model.layers[0].mixer.get().past_end() },
+            Ok(()) => {
+                let mixer = self.model.layers.first().map(|block| block.mixer.get().past_end());
+                let why = mixer.unwrap_or_else(|| "sequences are padded to one length".into());
+                PastEnd { allowed: true, why }
+            }
         }
     }
 }

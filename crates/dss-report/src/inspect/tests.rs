@@ -237,3 +237,65 @@ fn damaged_checkpoints_are_errors() {
     refused("MB of memory");
     fs::remove_dir_all(&dir).unwrap();
 }
+
+/// Mixers that are no state spaces show attention, spectra or kernels, whichever they have, in numbers, pictures and
+/// files.
+#[test]
+fn every_kind_of_model_has_something_to_show() {
+    for kind in MixerConfig::KINDS {
+        let mixer = MixerConfig::default_for(kind).unwrap();
+        let of = |bidirectional| ModelConfig { h: 8, bidirectional, ..with_mixer(mixer.clone()) };
+        let config = [false, true].map(of).into_iter().find(|config| config.validate(20).is_ok());
+        let config = config.unwrap_or_else(|| panic!("{kind} in a model of 8 channels"));
+        let found = inspection(config, 20, |_, _| ());
+        let (report, scenes) = (found.report().unwrap(), pictures(&found));
+        for scene in &scenes {
+            well_formed(&scene.svg());
+            assert!(!scene.summary.is_empty() && scene.png().len() > 1000, "{kind} {}", scene.name);
+        }
+        let mut names: Vec<&str> = scenes.iter().map(|scene| scene.name.as_str()).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count, "{kind}: two pictures of a name");
+        serde_json::to_string(&report).unwrap();
+        let of_portraits = [".attention.", ".spectrum.", ".kernels."];
+        let exported = export::arrays(&found);
+        let exported =
+            exported.iter().filter(|a| of_portraits.iter().any(|part| a.name.contains(part)));
+        assert_eq!(exported.count(), report.portraits.len(), "{kind}");
+        let expected: &[&str] = match *kind {
+            "attention" | "nystromformer" => &["attention"],
+            "luna" => &["attention", "attention-2"],
+            "gru" | "lstm" | "lru" | "s5" | "exp-rnn" | "lipschitz-rnn" | "ode-rnn" => &["spectra"],
+            "ckconv" | "wavegan-d" => &["gallery", "kernels"],
+            _ => continue,
+        };
+        assert_eq!(names, expected, "{kind}");
+        assert!(!report.portraits.is_empty(), "{kind}");
+    }
+}
+
+/// A rotation keeps the size of a state, and rows of attention sum to 1.
+#[test]
+fn portraits_have_the_numbers_of_their_mixers() {
+    let exp_rnn = MixerConfig::default_for("exp-rnn").unwrap();
+    let report = inspection(with_mixer(exp_rnn), 20, |_, _| ()).report().unwrap();
+    for portrait in &report.portraits {
+        let portraits::PortraitNumbers::Step { radius, growing, eigenvalues } = &portrait.numbers
+        else {
+            panic!("{portrait:?}")
+        };
+        assert!((radius - 1.0).abs() < 1e-9 && (*growing, *eigenvalues) == (0, 5), "{portrait:?}");
+    }
+    for kind in ["attention", "luna"] {
+        let mixer = MixerConfig::default_for(kind).unwrap();
+        let config = ModelConfig { h: 8, bidirectional: true, ..with_mixer(mixer) };
+        for portrait in inspection(config, 20, |_, _| ()).portraits {
+            let portraits::View::Attention(weights) = portrait.view else { panic!("{kind}") };
+            for row in weights.values.chunks_exact(weights.columns) {
+                assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{kind}: {row:?}");
+            }
+        }
+    }
+}

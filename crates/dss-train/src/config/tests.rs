@@ -1,6 +1,6 @@
 use dss_format::mixer::ssm::SsmSettings;
-use dss_nn::MixerConfig;
 use dss_nn::config::{Delta, DssConfig, LambdaInit, S4Config, S4dConfig, Variant};
+use dss_nn::{MixerConfig, ModelConfig};
 
 use super::*;
 

@@ -20,5 +20,6 @@ mod moved_data;
 mod optimiser;
 mod resume;
 mod rotten_runs;
+mod stacks;
 mod threads;
 mod transfer;

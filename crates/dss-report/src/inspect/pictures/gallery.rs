@@ -20,7 +20,21 @@ const HEAD: f64 = 22.0;
 const BOTTOM: f64 = 26.0;
 
 pub(super) fn gallery(inspection: &Inspection) -> Scene {
-    let all = &inspection.layers;
+    let all = inspection.layers.iter().enumerate();
+    let all: Vec<_> = all.map(|(i, Layer { kernels, .. })| (i, kernels)).collect();
+    let h = all.first().map_or(1, |(_, bank)| bank.h);
+    kernels(inspection, &all, |i| {
+        let ahead = if i >= h { ", future" } else { "" };
+        format!("channel {}{ahead}", i % h)
+    })
+}
+
+/// Of the kernels of some layers; `name` is that of a kernel.
+pub(super) fn kernels(
+    inspection: &Inspection,
+    all: &[(usize, &Bank)],
+    name: impl Fn(usize) -> String,
+) -> Scene {
     let shown: Vec<usize> = match all.len() {
         n @ 0..=LAYERS => (0..n).collect(),
         n => (0..LAYERS).map(|i| i * (n - 1) / (LAYERS - 1)).collect(),
@@ -32,8 +46,8 @@ pub(super) fn gallery(inspection: &Inspection) -> Scene {
     scene.summary = format!(
         "{COLUMNS} kernels of each layer over their own reach, from the one that peaks first to the one that peaks last."
     );
-    for (row, &i) in shown.iter().enumerate() {
-        let Layer { kernels, .. } = &all[i];
+    for (row, &at) in shown.iter().enumerate() {
+        let (i, kernels) = all[at];
         let y = TOP + row as f64 * pitch + HEAD;
         scene.marks.push(Mark::Text(Text {
             at: [MARGIN + 8.0, y + 0.5 * HEIGHT],
@@ -48,7 +62,8 @@ pub(super) fn gallery(inspection: &Inspection) -> Scene {
         for (column, which) in chosen(kernels).into_iter().enumerate() {
             let x = MARGIN + LEFT + column as f64 * width;
             let frame = Frame { x: x + 8.0, y, width: width - 20.0, height: HEIGHT };
-            panel(&mut scene, frame, kernels, which, Ink::Fixed(layer_colour(i, all.len())));
+            let ink = Ink::Fixed(layer_colour(at, all.len()));
+            panel(&mut scene, frame, kernels, which, &name(which), ink);
         }
     }
     scene.label([WIDTH / 2.0, height - 10.0], "position k", Anchor::Middle);
@@ -64,12 +79,10 @@ fn chosen(bank: &Bank) -> Vec<usize> {
     (0..count).map(|i| order[i * (order.len() - 1) / (count - 1).max(1)].1).collect()
 }
 
-fn panel(scene: &mut Scene, frame: Frame, bank: &Bank, which: usize, ink: Ink) {
+fn panel(scene: &mut Scene, frame: Frame, bank: &Bank, which: usize, name: &str, ink: Ink) {
     let k = &bank.values[which * bank.l..][..bank.l];
     let (peak, shown) = (argmax(k), shown(k));
-    let ahead = if which >= bank.h { ", future" } else { "" };
-    let name = format!("channel {}{ahead}: peak at {peak}", which % bank.h);
-    scene.label([frame.x, frame.y - 6.0], name, Anchor::Start);
+    scene.label([frame.x, frame.y - 6.0], format!("{name}: peak at {peak}"), Anchor::Start);
     let largest = k.get(peak).map_or(0.0, |x| x.abs()).max(f64::MIN_POSITIVE);
     let panel = Panel {
         x: Axis::linear(0.0, (shown - 1).max(1) as f64, 4, false),

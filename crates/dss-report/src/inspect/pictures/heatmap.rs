@@ -4,7 +4,7 @@ use super::{WIDTH, layer_name, titled};
 use crate::draw::{
     Anchor, Axis, Frame, Ink, MAGMA, MARGIN, Mark, Panel, Raster, Scene, TOP, rectangle,
 };
-use crate::inspect::bank::{Bank, LOCAL, argmax};
+use crate::inspect::bank::{Bank, LOCAL, argmax, peaks};
 use crate::inspect::{Inspection, Layer};
 use crate::text::count;
 
@@ -35,7 +35,12 @@ pub(super) fn kernels(inspection: &Inspection) -> Scene {
             parts.push((name, kernels, c));
         }
     }
-    let two = inspection.layers.iter().any(|layer| layer.kernels.c > 1);
+    panels(inspection, parts)
+}
+
+/// One panel for each of the named directions of banks of kernels.
+pub(super) fn panels(inspection: &Inspection, parts: Vec<(String, &Bank, usize)>) -> Scene {
+    let two = parts.iter().any(|(_, bank, _)| bank.c > 1);
     let columns = match parts.len() {
         0..=1 => 1,
         _ if two => 2,
@@ -56,7 +61,7 @@ pub(super) fn kernels(inspection: &Inspection) -> Scene {
         panel(&mut scene, frame, name, bank, *c);
     }
     bar(&mut scene);
-    let peaks = inspection.peaks();
+    let peaks = peaks(parts.iter().flat_map(|(_, bank, c)| bank.direction(*c)));
     scene.summary = format!(
         "Absolute values of the {} kernels over their first {POSITIONS} positions at most, each divided by its maximum, \
          sorted by the position of the maximum. {:.0} % of them peak at or beyond {LOCAL}; the 95th percentile of the \

@@ -1,8 +1,11 @@
 //! The figures of the paper's §4.2 and appendix, of one model.
 
+mod attention;
 mod gallery;
 mod heatmap;
 mod lambda;
+mod portraits;
+mod spectrum;
 mod swarm;
 
 use super::Inspection;
@@ -11,18 +14,20 @@ use crate::draw::Scene;
 /// Width of all pictures.
 const WIDTH: f64 = 920.0;
 
-/// All of them, the most telling first; none without state spaces.
+/// All of them, the most telling first: those of state spaces, then what other mixers show.
 pub fn all(inspection: &Inspection) -> Vec<Scene> {
-    if inspection.layers.is_empty() {
-        return Vec::new();
+    let mut scenes = Vec::new();
+    if !inspection.layers.is_empty() {
+        scenes.extend([
+            heatmap::kernels(inspection),
+            lambda::plane(inspection),
+            swarm::lambda_re(inspection),
+            swarm::delta_log(inspection),
+            gallery::gallery(inspection),
+        ]);
     }
-    vec![
-        heatmap::kernels(inspection),
-        lambda::plane(inspection),
-        swarm::lambda_re(inspection),
-        swarm::delta_log(inspection),
-        gallery::gallery(inspection),
-    ]
+    scenes.extend(portraits::all(inspection));
+    scenes
 }
 
 /// A title with the name of the task.
