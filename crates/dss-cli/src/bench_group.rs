@@ -62,7 +62,7 @@ fn measure(case: &Case, args: &BenchArgs, shards: usize, group: &Group) -> Resul
         true => timed(case, args, shards, &batches, &Group::alone()).map(|steps| steps.median_ms),
         false => Ok(0.0),
     };
-    group.agree(Ok(()))?;
+    group.patient().agree(Ok(()))?;
     let own = &batches[group.shards(shards)];
     let together = timed(case, args, shards, own, group);
     group.agree(Ok(()))?;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::GroupArgs;
 use crate::failure::Failure;
-use crate::{interrupt, text};
+use crate::text;
 
 /// The processes of this job; one if `--mpi` was not given.
 #[cfg(feature = "mpi")]
@@ -21,27 +21,19 @@ pub fn start(args: &GroupArgs) -> Result<Group, Failure> {
     }
     let seconds = Duration::from_secs;
     let mpi = Arc::new(dss_train::group::Mpi::start()?);
-    let group = Group::new(mpi, seconds(args.mpi_wait), seconds(args.mpi_wait_data))?;
-    if group.size() > 1 {
-        let first = "stopping: finishing this step and saving; if a process was lost, continue with --resume";
-        interrupt::say(group.is_first().then_some(first));
-    }
-    Ok(group)
+    Ok(Group::new(mpi, seconds(args.mpi_wait), seconds(args.mpi_wait_data))?)
 }
 
 /// The processes of this job: one.
 #[cfg(not(feature = "mpi"))]
 pub fn start(args: &GroupArgs) -> Result<Group, Failure> {
-    match args.mpi {
-        false => Ok(Group::alone()),
-        true => {
-            interrupt::say(None);
-            Err(Failure::usage("--mpi: this program was built without MPI").hint(
-                "install libopenmpi-dev, openmpi-bin and libclang-dev (names of Debian), then: \
-                 cargo install dss-cli --features mpi",
-            ))
-        }
+    if !args.mpi {
+        return Ok(Group::alone());
     }
+    Err(Failure::usage("--mpi: this program was built without MPI").hint(
+        "install libopenmpi-dev, openmpi-bin and libclang-dev (names of Debian), then: \
+         cargo install dss-cli --features mpi",
+    ))
 }
 
 /// What rank 0 has resolved, for all: the settings and the run directory.

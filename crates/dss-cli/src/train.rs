@@ -44,6 +44,8 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     let (json, quiet) = (args.json && group.is_first(), args.quiet || !group.is_first());
     let mut observer = progress::observer(json, quiet, &stop, &lost);
     if together {
+        let first = "stopping: finishing this step and saving; if a process was lost, continue with --resume";
+        interrupt::say(group.is_first().then_some(first));
         let threads = threads.unwrap_or(1);
         observer.event(&Event::Note(group::describe(&group, threads)));
     }

@@ -237,7 +237,11 @@ impl Group {
             return Ok(Agreement { value: result?, stop, numbers: vec![number] });
         }
         let status = [u64::from(result.is_err()), u64::from(stop), number];
-        let words = self.gather_words(status.to_vec(), &vec![3; self.size()])?;
+        let words = match self.gather_words(status.to_vec(), &vec![3; self.size()]) {
+            Ok(words) => words,
+            // What happened here is worth more than that the others are gone.
+            Err(lost) => return Err(result.err().unwrap_or(lost)),
+        };
         let words: Vec<&[u64]> = words.chunks(3).collect();
         if words.iter().all(|word| word[0] == 0) {
             let stop = words.iter().any(|word| word[1] != 0);

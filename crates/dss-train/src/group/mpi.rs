@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use ::mpi::Threading;
 use ::mpi::datatype::{Equivalence, Partition, PartitionMut};
-use ::mpi::request::{LocalScope, Request, scope};
+use ::mpi::request::{Request, Scope, scope};
 use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::*;
 
@@ -230,7 +230,7 @@ impl Worker {
     }
 
     /// Looks at a request until it is done, ever less often.
-    fn complete<'a, D: ?Sized>(&self, mut request: Request<'a, D, &LocalScope<'a>>) {
+    fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut request: Request<'a, D, S>) {
         let begin = Instant::now();
         loop {
             request = match request.test() {

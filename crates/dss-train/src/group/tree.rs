@@ -26,7 +26,7 @@ pub fn nodes(shards: usize, part: &Range<usize>) -> Vec<Range<usize>> {
         if part.start <= node.start && node.end <= part.end {
             found.push(node);
         } else {
-            halves(&node).map(|half| walk(half, part, found));
+            halves(&node).into_iter().for_each(|half| walk(half, part, found));
         }
     }
     let mut found = Vec::new();

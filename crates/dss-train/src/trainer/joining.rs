@@ -95,6 +95,17 @@ pub(super) fn shared_model(group: &Group, model: Model) -> Result<Model> {
     Ok(model.load_named(named)?)
 }
 
+/// Makes sure that all ranks have the same weights: they add up the same numbers in the same order, so that a difference
+/// is a fault of a machine or of its memory.
+pub(super) fn compare_weights(group: &Group, model: &Model) -> Result<()> {
+    if group.size() == 1 {
+        return Ok(());
+    }
+    let tensors = model.named_tensors();
+    let bytes: Vec<u8> = tensors.iter().flat_map(|(_, data)| data.as_bytes()).copied().collect();
+    compare(group, "other weights", &bytes)
+}
+
 /// Whether the ranks can train together: the same settings and instructions, and a shard for each of them.
 pub(super) fn check_alike(config: &Config, group: &Group) -> Result<()> {
     let (ranks, shards) = (group.size(), config.train.shards);
@@ -118,15 +129,15 @@ pub(super) fn check_alike(config: &Config, group: &Group) -> Result<()> {
         ("other settings", config.to_annotated_toml()),
     ];
     for (what, own) in facts {
-        compare(group, what, &own)?;
+        compare(group, what, own.as_bytes())?;
     }
     Ok(())
 }
 
-/// Makes sure that all ranks have the same text.
-pub(super) fn compare(group: &Group, what: &str, own: &str) -> Result<()> {
+/// Makes sure that all ranks have the same bytes.
+pub(super) fn compare(group: &Group, what: &str, own: &[u8]) -> Result<()> {
     use sha2::{Digest, Sha256};
-    let hash = Sha256::digest(own.as_bytes());
+    let hash = Sha256::digest(own);
     let words = hash.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes")));
     let lists = group.gather_lists(words.collect())?;
     match lists.iter().position(|list| *list != lists[0]) {

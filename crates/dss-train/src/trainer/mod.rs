@@ -123,7 +123,7 @@ fn run(
     memory::check(config, &bridge::io(&task.spec), examples)?;
     let device = &options.device.clone().autodiff();
     let stored_test = group.is_first().then(|| stored_test(&run.metrics())).flatten();
-    let mut begin = || {
+    let begin = || {
         if !group.is_first() {
             return Session::blank(config, &task, &run, device, clock);
         }
@@ -248,7 +248,7 @@ fn load(
     let first = group.is_first_of_machine();
     let task = group.agree(first.then(load).transpose())?;
     let task = group.agree(task.map_or_else(load, Ok))?;
-    joining::compare(&group, "other data", &task.split_hash)?;
+    joining::compare(&group, "other data", task.split_hash.as_bytes())?;
     Ok(task)
 }
 

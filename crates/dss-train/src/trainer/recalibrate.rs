@@ -13,7 +13,7 @@ use super::batches::epoch_batches;
 use super::shards::gather_stats;
 use crate::bridge;
 use crate::config::TrainConfig;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::{Group, tree};
 
 /// `model` after `step` steps, its statistics the mean over the first `train.recalibrate` batches of epoch `epoch`
@@ -50,7 +50,7 @@ pub(super) fn recalibrated(
                 break;
             }
         }
-        Ok((measured, stopped))
+        Ok::<_, Error>((measured, stopped))
     };
     let measured = measure();
     let stopped = measured.as_ref().is_ok_and(|(_, stopped)| *stopped);

@@ -24,6 +24,7 @@ impl Session<'_> {
         let weights = self.average.as_ref().unwrap_or(&self.model);
         let (train, epoch, step) = (&self.config.train, self.state.epoch(), self.state.step);
         let group = &self.group;
+        joining::compare_weights(group, &self.model)?;
         let model = recalibrated(weights, train, self.task, epoch - 1, step, group, stop)?;
         let Some(model) = model else { return Ok(false) };
         let Some(scores) = self.evaluate(Split::Val, &model, &mut |_| {}, observer, stop)? else {
