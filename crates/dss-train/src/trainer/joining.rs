@@ -101,6 +101,8 @@ pub(super) fn compare_weights(group: &Group, model: &Model) -> Result<()> {
     if group.size() == 1 {
         return Ok(());
     }
+    // A rank that could not write what belongs to the last step says so first.
+    group.agree(Ok(()))?;
     let tensors = model.named_tensors();
     let bytes: Vec<u8> = tensors.iter().flat_map(|(_, data)| data.as_bytes()).copied().collect();
     compare(group, "other weights", &bytes)
@@ -108,17 +110,10 @@ pub(super) fn compare_weights(group: &Group, model: &Model) -> Result<()> {
 
 /// Whether the ranks can train together: the same settings and instructions, and a shard for each of them.
 pub(super) fn check_alike(config: &Config, group: &Group) -> Result<()> {
-    let (ranks, shards) = (group.size(), config.train.shards);
-    if ranks == 1 {
+    if group.size() == 1 {
         return Ok(());
     }
-    if ranks > shards {
-        return Err(Error::Group(format!(
-            "{ranks} processes need at least as many shards, but train.shards is {shards}: use --set shards={ranks} \
-             (any divisor of train.batch = {} from {ranks} on; it is part of the result), or fewer processes",
-            config.train.batch
-        )));
-    }
+    group.agree(enough_shards(config, group.size()))?;
     let version = env!("CARGO_PKG_VERSION");
     let facts = [
         ("another version of this program", version.to_owned()),
@@ -132,6 +127,17 @@ pub(super) fn check_alike(config: &Config, group: &Group) -> Result<()> {
         compare(group, what, own.as_bytes())?;
     }
     Ok(())
+}
+
+fn enough_shards(config: &Config, ranks: usize) -> Result<()> {
+    let (shards, batch) = (config.train.shards, config.train.batch);
+    if ranks <= shards {
+        return Ok(());
+    }
+    Err(Error::Group(format!(
+        "{ranks} processes need at least as many shards, but train.shards is {shards}: use --set shards={ranks} \
+         (or any divisor of train.batch = {batch} from {ranks} on; it is part of the result), or fewer processes"
+    )))
 }
 
 /// Makes sure that all ranks have the same bytes.

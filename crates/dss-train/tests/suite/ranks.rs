@@ -279,7 +279,7 @@ fn shards_add_up_to_the_batch() {
         let order = (0..12).collect();
         let (train, spec) = (task.train.clone(), task.spec.clone());
         let loader = Loader::new(train, spec, order, size, true, Padding::Longest, 0);
-        loader.map(Result::unwrap).collect::<Vec<_>>()
+        loader.map(|batch| batch.unwrap()).collect()
     };
     let whole = dss_train::gradients(&model, &batches(12), 1, 0, DType::F32).unwrap();
     for (shards, per_shard) in [(12, 1), (3, 2)] {
