@@ -17,26 +17,26 @@ use serde_json::{Value, json};
 
 use crate::args::{BenchArgs, Form, Size};
 use crate::failure::Failure;
-use crate::output;
+use crate::{bench_group, output};
 
 /// Steps before the clock runs: the first ones make plans and buffers.
-const WARM_UP: usize = 2;
+pub const WARM_UP: usize = 2;
 const LAYERS: usize = 6;
 const CLASSES: usize = 10;
-const SEED: u64 = 1;
+pub const SEED: u64 = 1;
 
 /// One of the sizes that are measured.
-struct Case {
-    name: &'static str,
-    h: usize,
-    l: usize,
-    b: usize,
+pub struct Case {
+    pub name: &'static str,
+    pub h: usize,
+    pub l: usize,
+    pub b: usize,
     input: InputKind,
     norm: NormKind,
     prenorm: bool,
 }
 
-const CASES: [(Size, Case); 3] = [
+pub const CASES: [(Size, Case); 3] = [
     (
         Size::Listops,
         Case {
@@ -76,6 +76,9 @@ const CASES: [(Size, Case); 3] = [
 ];
 
 pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
+    if args.group.mpi {
+        return bench_group::run(&args);
+    }
     let (simd, cores) = (dss_kernels::simd_name(), rayon::current_num_threads());
     if !args.json {
         let (form, threads) = (form(args.form), args.threads.unwrap_or(cores));
@@ -141,11 +144,25 @@ fn row(result: &Value) -> String {
     )
 }
 
-fn form(form: Form) -> (dss_nn::Form, &'static str) {
+pub fn form(form: Form) -> (dss_nn::Form, &'static str) {
     match form {
         Form::Fused => (dss_nn::Form::Fused, "fused"),
         Form::Composed => (dss_nn::Form::Composed, "composed"),
     }
+}
+
+pub const RATES: Rates =
+    Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01 };
+
+/// The model of a size.
+pub fn new_model(case: &Case, model: &str, form: dss_nn::Form) -> Result<Model, Failure> {
+    let device = Device::flex().autodiff();
+    let Case { h, norm, prenorm, .. } = *case;
+    let config = ModelConfig { layers: LAYERS, h, norm, prenorm, form, ..Default::default() };
+    let config = with_model(&config, model)?;
+    let output = OutputKind::Sequence { outputs: CLASSES };
+    let io = Io { input: case.input, output, len: case.l };
+    Ok(Model::new(&config, &io, SEED, &device)?)
 }
 
 /// Milliseconds of each timed step.
@@ -155,21 +172,14 @@ fn measure(
     form: dss_nn::Form,
     steps: usize,
 ) -> Result<Vec<f64>, Failure> {
-    let device = Device::flex().autodiff();
-    let Case { h, norm, prenorm, .. } = *case;
-    let config = ModelConfig { layers: LAYERS, h, norm, prenorm, form, ..Default::default() };
-    let config = with_model(&config, model)?;
-    let output = OutputKind::Sequence { outputs: CLASSES };
-    let io = Io { input: case.input, output, len: case.l };
-    let mut model = Model::new(&config, &io, SEED, &device)?;
+    let mut model = new_model(case, model, form)?;
     let mut optimiser = AdamW::default();
-    let rates = Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01 };
     let batch = [random_batch(case)];
     let mut times = Vec::with_capacity(steps);
     for step in 0..WARM_UP + steps {
         let begin = Instant::now();
         let found = dss_train::gradients(&model, &batch, SEED, step as u64, DType::F32)?;
-        (model, _) = optimiser.step(model, &found.gradients, 1.0, &rates, 0.0);
+        (model, _) = optimiser.step(model, &found.gradients, 1.0, &RATES, 0.0);
         for stats in &found.stats {
             model = model.update_stats(stats);
         }
@@ -181,7 +191,7 @@ fn measure(
 }
 
 /// B sequences of full length; the numbers do not matter, only that they are none in particular.
-fn random_batch(case: &Case) -> Batch {
+pub fn random_batch(case: &Case) -> Batch {
     let mut state = SEED;
     let mut next = || {
         // Knuth's linear congruential generator: 31 good bits are plenty here.

@@ -21,6 +21,8 @@ pub struct Failure {
     report: Report,
     hint: Option<Hint>,
     code: u8,
+    /// Whether another process says it.
+    silent: bool,
 }
 
 /// What to do about an error.
@@ -48,17 +50,22 @@ impl fmt::Display for Hint {
 impl Failure {
     /// The run failed.
     pub fn failed(error: impl Into<Report>) -> Self {
-        Self { report: error.into(), hint: None, code: FAILED }
+        Self { report: error.into(), hint: None, code: FAILED, silent: false }
     }
 
     /// The command line makes no sense.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { report: Report::msg(message.into()), hint: None, code: USAGE }
+        Self { report: Report::msg(message.into()), hint: None, code: USAGE, silent: false }
     }
 
     /// Adds what to do.
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(Hint::Text(hint.into())), ..self }
+    }
+
+    /// Leaves it to another process to say it.
+    pub fn silent(self) -> Self {
+        Self { silent: true, ..self }
     }
 
     /// Says which task it is about, for hints that name it.
@@ -79,6 +86,9 @@ impl Failure {
         // `dss ... | head`: a reader that has seen enough is a normal end.
         if self.is_broken_pipe() {
             return ExitCode::SUCCESS;
+        }
+        if self.silent {
+            return ExitCode::from(self.code);
         }
         let mut err = io::stderr().lock();
         // The messages of our libraries name their cause themselves.
@@ -108,7 +118,7 @@ impl From<Error> for Failure {
             || matches!(error, Error::Data(dss_data::Error::Setting { .. }));
         let code = if usage { USAGE } else { FAILED };
         let hint = hint(&error);
-        Self { report: Report::new(error), hint, code }
+        Self { report: Report::new(error), hint, code, silent: false }
     }
 }
 
@@ -117,7 +127,7 @@ impl From<dss_report::Error> for Failure {
         match error {
             dss_report::Error::Train(error) => error.into(),
             error @ dss_report::Error::Grid { .. } => {
-                Self { report: Report::new(error), hint: None, code: USAGE }
+                Self { report: Report::new(error), hint: None, code: USAGE, silent: false }
             }
             error => Self::failed(error),
         }

@@ -2,8 +2,8 @@
 //! nothing to save, and the first one ends at once.
 
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
@@ -16,6 +16,14 @@ pub const INTERRUPTED: u8 = 130;
 const SAME: Duration = Duration::from_millis(500);
 
 static LOADING: AtomicBool = AtomicBool::new(false);
+/// What to say at the first signal; nothing if another process speaks.
+static MESSAGE: Mutex<Option<&str>> =
+    Mutex::new(Some("stopping: finishing this step and saving; press Ctrl-C again to quit now"));
+
+/// Says something else, or nothing, at the first signal.
+pub fn say(message: Option<&'static str>) {
+    *MESSAGE.lock().unwrap_or_else(PoisonError::into_inner) = message;
+}
 
 /// Says whether data are being read. Ends the process if `stop` was raised before.
 pub fn loading(now: bool, stop: &AtomicBool) {
@@ -53,9 +61,9 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
         }
         first = Some(Instant::now());
         set.store(true, Ordering::SeqCst);
-        output::log_line(
-            "stopping: finishing this step and saving; press Ctrl-C again to quit now",
-        );
+        if let Some(message) = *MESSAGE.lock().unwrap_or_else(PoisonError::into_inner) {
+            output::log_line(message);
+        }
     })
     .map_err(Failure::failed)?;
     Ok(flag)

@@ -7,24 +7,49 @@ use std::process::ExitCode;
 use dss_report::report::write_report;
 use dss_train::config::{DEFAULT_PRESET, Objective, Setting};
 use dss_train::text::{duration, plural};
-use dss_train::{Config, Error, Stopped, Summary, TrainConfig, TrainOptions, train};
+use dss_train::{Config, Error, Event, Stopped, Summary, TrainConfig, TrainOptions, train};
 
 use crate::args::TrainArgs;
 use crate::failure::Failure;
-use crate::{device, interrupt, output, progress, runs, text};
+use crate::{device, group, interrupt, output, progress, runs, text};
 
 pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
-    let (config, mut places) = if args.resume { resumed(&args)? } else { fresh(&args)? };
+    let group = group::start(&args.group)?;
+    let resolve = || if args.resume { resumed(&args) } else { fresh(&args) };
+    let together = group.size() > 1;
+    let (config, mut places) = match together {
+        false => resolve()?,
+        true => {
+            let first = |(config, mut places): (Config, Places)| {
+                (config, places.next().expect("there is a first one"))
+            };
+            let resolved = match group.is_first() {
+                true => resolve().map(first),
+                false => Err(Failure::usage("rank 0 resolves")),
+            };
+            let (config, out) = group::shared(&group, resolved)?;
+            (config, only(out))
+        }
+    };
+    let threads = args.threads.or_else(|| together.then(|| group.threads()));
     let options = TrainOptions {
         resume: args.resume,
         data_dir: args.data,
-        threads: args.threads,
+        threads,
         device: device::named(&args.device)?.autodiff(),
+        group: group.clone(),
     };
     let stop = interrupt::flag()?;
     let lost = progress::WriteError::default();
-    let mut observer = progress::observer(args.json, args.quiet, &stop, &lost);
-    let named = args.resume || args.out.is_some();
+    let (json, quiet) = (args.json && group.is_first(), args.quiet || !group.is_first());
+    let mut observer = progress::observer(json, quiet, &stop, &lost);
+    if together {
+        let first = "stopping: finishing this step and saving; if a process was lost, continue with --resume";
+        interrupt::say(group.is_first().then_some(first));
+        let threads = threads.unwrap_or(1);
+        observer.event(&Event::Note(group::describe(&group, threads)));
+    }
+    let named = args.resume || args.out.is_some() || together;
     let (out, result) = loop {
         let out = places.next().expect("numbers do not end");
         match train(&config, &out, options.clone(), &mut *observer, &stop) {
@@ -39,8 +64,8 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         Err(error) => {
             // What happened before the loss ran away is worth looking at.
             let diverged = matches!(error, Error::NonFinite { .. });
-            let report = diverged.then(|| write_report(&out));
-            let failure = Failure::from(error).about_task(config.task.name());
+            let report = (diverged && group.is_first()).then(|| write_report(&out));
+            let failure = group::failure(&group, error, config.task.name(), &out);
             return Err(match report {
                 Some(Ok(path)) => {
                     failure.hint(format!("the curves so far: {}", text::shell(&path)))
@@ -49,6 +74,13 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
             });
         }
     };
+    let code = match summary.stopped {
+        Stopped::Interrupted => ExitCode::from(interrupt::INTERRUPTED),
+        Stopped::Finished | Stopped::Early => ExitCode::SUCCESS,
+    };
+    if !group.is_first() {
+        return Ok(code);
+    }
     let report = write_report(&out);
     if !args.json {
         output::line(&describe(&summary, &config, &out, report.as_deref().ok()))?;
@@ -60,10 +92,7 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::failed(eyre::Report::msg(format!("{error}; the state is saved")))
             .hint(format!("make room, then continue: dss train {task} --resume --out {dir}")));
     }
-    match summary.stopped {
-        Stopped::Interrupted => Ok(ExitCode::from(interrupt::INTERRUPTED)),
-        Stopped::Finished | Stopped::Early => Ok(ExitCode::SUCCESS),
-    }
+    Ok(code)
 }
 
 /// `dss pretrain`

@@ -1,5 +1,7 @@
 //! `answers.json` of a run: what the best model says about some examples of the test set, for the report.
 
+mod words;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use dss_data::{Batch, BatchTarget, Dataset, Input, InputKind, TargetKind, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::loss::{assess, softmax};
 use crate::run_dir::atomic;
 
@@ -123,28 +126,27 @@ impl Answers {
     }
 }
 
-/// Looks at all batches of an evaluation, in their order, and keeps what [`Answers`] shows.
+/// Looks at batches of an evaluation, in their order, and keeps what [`Answers`] shows.
 pub(crate) struct Collector<'a> {
     task: &'a Task,
-    seen: usize,
     worst: Vec<Answer>,
     sample: Vec<Answer>,
 }
 
 impl<'a> Collector<'a> {
     pub(crate) fn new(task: &'a Task) -> Self {
-        Self { task, seen: 0, worst: Vec::new(), sample: Vec::new() }
+        Self { task, worst: Vec::new(), sample: Vec::new() }
     }
 
-    /// Takes the outputs of one batch, `[rows, width]`.
-    pub(crate) fn look(&mut self, batch: &Batch, outputs: &[f64]) {
+    /// Takes the outputs of one batch, `[rows, width]`; `first` is the number of its first example.
+    pub(crate) fn look(&mut self, first: usize, batch: &Batch, outputs: &[f64]) {
         // A language model is shown by what it writes.
         if matches!(self.task.spec.target, TargetKind::NextToken { .. }) || outputs.is_empty() {
             return;
         }
         for (i, outputs) in outputs.chunks(outputs.len() / batch.examples).enumerate() {
-            let answer = self.judge(target_of_example(batch, i), outputs);
-            if self.samples_next() {
+            let answer = self.judge(first + i, target_of_example(batch, i), outputs);
+            if self.samples(first + i) {
                 self.sample.push(answer.clone());
             }
             let place = self.worst.partition_point(|other| other.loss >= answer.loss);
@@ -152,22 +154,38 @@ impl<'a> Collector<'a> {
                 self.worst.insert(place, answer);
                 self.worst.truncate(WORST);
             }
-            self.seen += 1;
         }
     }
 
-    /// Whether the example at hand is one of those at equal distances.
-    fn samples_next(&self) -> bool {
+    /// The answers that all ranks have kept: of each list what one process would have kept.
+    pub(crate) fn gathered(self, group: &Group) -> Result<Self> {
+        if group.size() == 1 {
+            return Ok(self);
+        }
+        let gather = |answers: &[Answer]| -> Result<Vec<Answer>> {
+            let lists = group.gather_lists(words::from_answers(answers))?;
+            Ok(lists.iter().flat_map(|list| words::to_answers(list)).collect())
+        };
+        let (mut worst, mut sample) = (gather(&self.worst)?, gather(&self.sample)?);
+        // Of equal losses the first example comes first.
+        worst.sort_by(|a, b| b.loss.total_cmp(&a.loss).then(a.example.cmp(&b.example)));
+        worst.truncate(WORST);
+        sample.sort_by_key(|answer| answer.example);
+        Ok(Self { worst, sample, ..self })
+    }
+
+    /// Whether an example is one of those at equal distances.
+    fn samples(&self, example: usize) -> bool {
         let count = match self.task.spec.target {
             TargetKind::Values { .. } => DOTS,
             TargetKind::PositionValues { .. } => CURVES,
             _ => return false,
         };
         let all = self.task.test.len();
-        self.seen.is_multiple_of(all.div_ceil(count).max(1))
+        example.is_multiple_of(all.div_ceil(count).max(1))
     }
 
-    fn judge(&self, target: BatchTarget, outputs: &[f64]) -> Answer {
+    fn judge(&self, example: usize, target: BatchTarget, outputs: &[f64]) -> Answer {
         let width = match &target {
             BatchTarget::Class(classes) | BatchTarget::PositionClasses(classes) => {
                 outputs.len() / classes.len()
@@ -199,7 +217,7 @@ impl<'a> Collector<'a> {
             }
         };
         let loss = assessed.tally.mean_loss();
-        Answer { example: self.seen, loss, inputs: Vec::new(), outcome }
+        Answer { example, loss, inputs: Vec::new(), outcome }
     }
 
     /// The answers, with the inputs that are shown.

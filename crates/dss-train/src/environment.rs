@@ -24,6 +24,9 @@ pub struct Environment {
     pub cores: usize,
     /// Threads that were used.
     pub threads: usize,
+    /// Processes that trained together; absent if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<usize>,
     /// Vector instructions that were used.
     pub simd: String,
     /// When the run (or its last part) began: seconds since 1970.
@@ -46,6 +49,7 @@ impl Environment {
             cpu: cpu(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             threads,
+            processes: None,
             simd: dss_kernels::simd_name().to_owned(),
             started: now.as_secs(),
             data: data.and_then(|data| std::path::absolute(data).ok()),

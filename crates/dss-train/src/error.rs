@@ -167,6 +167,25 @@ pub enum Error {
         /// What the system said.
         what: String,
     },
+    /// Another rank of the group failed.
+    #[error("rank {rank} on {host}: {what}")]
+    Peer {
+        /// Its number.
+        rank: usize,
+        /// Its machine.
+        host: String,
+        /// What it said.
+        what: String,
+    },
+    /// The ranks of the group cannot work together.
+    #[error("{0}")]
+    Group(String),
+    /// Other ranks of the group do not answer any more.
+    #[error("the group is broken: {what}")]
+    Lost {
+        /// What was seen.
+        what: String,
+    },
     /// From the model crate.
     #[error(transparent)]
     Model(#[from] dss_nn::Error),

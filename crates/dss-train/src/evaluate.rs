@@ -10,8 +10,10 @@ use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::{Mode, Model};
 
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::predict::encoder;
 use crate::scores::{MAX_CONFUSION, Measure, Scores, Tally};
+use crate::trainer::gather_tallies;
 use crate::{bridge, loss, memory};
 
 /// Scores `model` on all of `dataset`, `batch` examples at a time.
@@ -34,11 +36,16 @@ pub struct ScoredBatch<'a> {
     pub batch: &'a Batch,
     /// What the model says about it, `[rows, width]`.
     pub outputs: &'a [f64],
-    /// Examples done, those of this batch included.
+    /// Number of its first example.
+    pub first: usize,
+    /// Examples done, those of this batch included; with several ranks, about as many.
     pub done: usize,
 }
 
 /// As [`evaluate`]; `proceed` sees each batch and may end the evaluation, which gives `None`.
+///
+/// # Errors
+/// As [`evaluate`].
 pub fn evaluate_while(
     model: &Model,
     dataset: &Arc<dyn Dataset>,
@@ -46,6 +53,64 @@ pub fn evaluate_while(
     batch: usize,
     proceed: &mut dyn FnMut(&ScoredBatch<'_>) -> bool,
 ) -> Result<Option<Scores>> {
+    evaluate_shared(model, dataset, spec, batch, &Group::alone(), proceed)
+}
+
+/// As [`evaluate_while`], the batches dealt out to the ranks of a group: every rank has the scores of all, to the bit
+/// those of one process. `proceed` sees the batches of this rank.
+///
+/// # Errors
+/// As [`evaluate`], of any rank.
+pub(crate) fn evaluate_shared(
+    model: &Model,
+    dataset: &Arc<dyn Dataset>,
+    spec: &TaskSpec,
+    batch: usize,
+    group: &Group,
+    proceed: &mut dyn FnMut(&ScoredBatch<'_>) -> bool,
+) -> Result<Option<Scores>> {
+    let scored = score_own_batches(model, dataset, spec, batch, group, proceed);
+    let stopped = scored.as_ref().is_ok_and(|scored| scored.stopped);
+    let agreed = group.agree_with(scored, stopped, 0)?;
+    if agreed.stop {
+        return Ok(None);
+    }
+    let OwnBatches { tallies, mut confusion, .. } = agreed.value;
+    let (ranks, batches) = (group.size(), dataset.len().div_ceil(batch));
+    let counts: Vec<usize> =
+        (0..ranks).map(|rank| batches.saturating_sub(rank).div_ceil(ranks)).collect();
+    let starts: Vec<usize> = (0..ranks).map(|rank| counts[..rank].iter().sum()).collect();
+    let tallies = gather_tallies(group, &tallies, &counts)?;
+    let mut tally = Tally::default();
+    for i in 0..batches {
+        tally.add(&tallies[starts[i % ranks] + i / ranks]);
+    }
+    if let Some(confusion) = confusion.as_mut().filter(|_| ranks > 1) {
+        let lists = group.gather_lists(confusion.concat())?;
+        for (i, cell) in confusion.iter_mut().flatten().enumerate() {
+            *cell = lists.iter().map(|list| list[i]).sum();
+        }
+    }
+    let scores = tally.scores(Measure::for_target(&spec.target), confusion);
+    Ok(Some(Scores { baselines: dataset.baselines(), ..scores }))
+}
+
+/// What a rank found: the sums of each of its batches.
+struct OwnBatches {
+    tallies: Vec<Tally>,
+    confusion: Option<Vec<Vec<u64>>>,
+    stopped: bool,
+}
+
+/// Scores every K-th batch of `dataset`, from that of the rank's number on.
+fn score_own_batches(
+    model: &Model,
+    dataset: &Arc<dyn Dataset>,
+    spec: &TaskSpec,
+    batch: usize,
+    group: &Group,
+    proceed: &mut dyn FnMut(&ScoredBatch<'_>) -> bool,
+) -> Result<OwnBatches> {
     bridge::check_fit(model.io(), spec)?;
     model.check_len(spec.len)?;
     let model = model.valid();
@@ -53,13 +118,15 @@ pub fn evaluate_while(
     let measure = Measure::for_target(&spec.target);
     let classes = bridge::labels(spec).len();
     let confused = measure == Measure::Accuracy && (1..=MAX_CONFUSION).contains(&classes);
-    let mut confusion = confused.then(|| vec![vec![0; classes]; classes]);
-    let mut tally = Tally::default();
+    let confusion = confused.then(|| vec![vec![0; classes]; classes]);
+    let mut own = OwnBatches { tallies: Vec::new(), confusion, stopped: false };
     let prepared = model.prepare(spec.len);
-    let order = (0..dataset.len() as u32).collect();
+    let (size, ranks, n) = (batch, group.size(), dataset.len());
+    let dealt = |i: &u32| *i as usize / size % ranks == group.rank();
+    let order = (0..n as u32).filter(dealt).collect();
     let loader =
-        Loader::new(dataset.clone(), spec.clone(), order, batch, false, Padding::Longest, 0);
-    for batch in loader {
+        Loader::new(dataset.clone(), spec.clone(), order, size, false, Padding::Longest, 0);
+    for (i, batch) in loader.enumerate() {
         let batch = batch?;
         let input = bridge::input(&batch, &device, DType::F32);
         let logits =
@@ -67,18 +134,17 @@ pub fn evaluate_while(
         let [_, width] = logits.dims();
         let outputs = bridge::host(&logits);
         let found = loss::assess(&outputs, width, &batch.target, 1);
-        tally.add(&found.tally);
-        tally.examples += batch.examples as u64;
-        if let Some(confusion) = &mut confusion {
+        own.tallies.push(Tally { examples: batch.examples as u64, ..found.tally });
+        if let Some(confusion) = &mut own.confusion {
             count(confusion, &batch.target, &found.predicted);
         }
-        let done = tally.examples as usize;
-        if !proceed(&ScoredBatch { batch: &batch, outputs: &outputs, done }) {
-            return Ok(None);
+        let (first, done) = ((i * ranks + group.rank()) * size, ((i + 1) * ranks * size).min(n));
+        if !proceed(&ScoredBatch { batch: &batch, outputs: &outputs, first, done }) {
+            own.stopped = true;
+            break;
         }
     }
-    let scores = tally.scores(measure, confusion);
-    Ok(Some(Scores { baselines: dataset.baselines(), ..scores }))
+    Ok(own)
 }
 
 /// Adds every scored row to the confusion matrix.

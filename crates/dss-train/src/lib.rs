@@ -3,7 +3,7 @@
 //! [`train`] takes a [`Config`] to a run directory; [`evaluate`](evaluate::evaluate) scores a model,
 //! [`predict`](predict::predict) applies it. Everything random follows from the seed by counters (epoch, step,
 //! micro-batch), and every sum is taken in a fixed order: the same seed gives the same bits, whatever the number of
-//! threads, and however often the run was killed and resumed.
+//! threads, with any number of processes ([`group`]), and however often the run was killed and resumed.
 //!
 //! Letters: B batch, L length, H channels, N states, Λ, Δ, W, D, K as in the paper.
 
@@ -16,6 +16,7 @@ pub mod config;
 pub mod environment;
 pub mod error;
 pub mod evaluate;
+pub mod group;
 pub mod loss;
 pub mod memory;
 pub mod optimiser;
@@ -33,5 +34,5 @@ pub use error::{Error, Result};
 pub use scores::Scores;
 pub use trainer::{
     Event, Observer, Split, StepGradients, Stopped, Summary, TrainOptions, epoch_batches,
-    gradients, train,
+    gradients, sharded_gradients, train,
 };

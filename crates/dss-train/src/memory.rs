@@ -68,7 +68,7 @@ fn fits(config: &Config, io: &Io, examples: [usize; 3], available: u64) -> Resul
         needed_mb: needed.div_ceil(1_000_000),
         available_mb: available / 1_000_000,
         length: io.len,
-        evaluation: config.train.evaluation_batch() > config.train.batch,
+        evaluation: config.train.evaluation_batch() > config.train.shard_batch(),
     })
 }
 
@@ -77,7 +77,7 @@ fn fits(config: &Config, io: &Io, examples: [usize; 3], available: u64) -> Resul
 fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
     let parameters = config.model.tensor_elements(io).unwrap_or(usize::MAX);
     let copies = config.model.layers.saturating_mul(3).saturating_add(FORWARD_COPIES);
-    let training = pass(&config.model, io, config.train.batch.min(train), copies);
+    let training = pass(&config.model, io, config.train.shard_batch().min(train), copies);
     let batch = config.train.evaluation_batch().min(val.max(test));
     let evaluation = pass(&config.model, io, batch, FORWARD_COPIES);
     product(&[parameters, 4, 4])

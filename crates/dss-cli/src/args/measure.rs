@@ -8,6 +8,7 @@ use dss_report::repro::{self, Budget, GridSetting, TableKind};
 use dss_train::config::MODELS;
 use dss_train::config::clap_values::{overlays, tasks};
 
+use super::GroupArgs;
 use super::values::{positive, threads};
 
 /// `dss repro`
@@ -114,6 +115,7 @@ Examples:
   dss bench train --size speech --steps 5
   dss bench train --size listops --model s4
   dss bench train --size listops --form composed --json
+  mpirun -np 2 --bind-to none dss bench train --mpi --size listops --threads 1
 
 Sizes (layers x H, length L, batch B, N = 64, random data):
   listops  6 x 128, L  2048, B 16, tokens, BatchNorm behind each layer
@@ -135,6 +137,11 @@ pub struct BenchArgs {
     /// Which implementation
     #[arg(long, value_enum, default_value = "fused")]
     pub form: Form,
+    #[command(flatten)]
+    pub group: GroupArgs,
+    /// With --mpi: shards of the batch [default: one per process]
+    #[arg(long, value_name = "N", requires = "mpi", value_parser = positive)]
+    pub shards: Option<usize>,
     /// One JSON object per size
     #[arg(long)]
     pub json: bool,

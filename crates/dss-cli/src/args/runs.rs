@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use dss_data::TaskConfig;
 use dss_train::config::{Request, Setting};
+use dss_train::group::{WAIT, WAIT_DATA};
 
 use super::values::{positive, threads};
 use crate::failure::Failure;
@@ -27,6 +28,7 @@ Examples:
   dss train listops --resume --out runs/big --set epochs=80
   dss train files --resume --set path=moved/mine.csv
   dss train delay --json | jq -c 'select(.event == \"eval\")'
+  mpirun -np 8 dss train listops --mpi --set shards=8      several processes: docs/cluster.md
 
 Ctrl-C or SIGTERM finishes the current step, saves the state and exits with code 130; a second one quits at once.
 --resume also continues a run that was killed in any other way, to the same bits.
@@ -53,12 +55,28 @@ pub struct TrainArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub group: GroupArgs,
     /// Events as JSON on standard output
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
     /// No progress, only the result
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// Several processes.
+#[derive(Clone, Debug, Args)]
+pub struct GroupArgs {
+    /// Train together with the other processes of this MPI job
+    #[arg(long)]
+    pub mpi: bool,
+    /// Seconds to wait for the other processes before the job ends
+    #[arg(long, default_value_t = WAIT, value_name = "SECONDS", requires = "mpi", value_parser = clap::value_parser!(u64).range(1..))]
+    pub mpi_wait: u64,
+    /// The same while data are read or made
+    #[arg(long, default_value_t = WAIT_DATA, value_name = "SECONDS", requires = "mpi", value_parser = clap::value_parser!(u64).range(1..))]
+    pub mpi_wait_data: u64,
 }
 
 impl TrainArgs {

@@ -141,6 +141,7 @@ impl Grid {
             data_dir: self.data_dir.clone(),
             threads: options.threads,
             device: options.device.clone(),
+            ..TrainOptions::default()
         };
         let mut observer = watch.observer();
         let result = train(&config, &dir, options, &mut *observer, stop);

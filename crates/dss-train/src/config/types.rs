@@ -21,6 +21,9 @@ pub struct TrainConfig {
     pub bucket: usize,
     /// Micro-batches per optimiser step; gradients are averaged over batch × accumulate sequences.
     pub accumulate: usize,
+    /// Parts of every micro-batch that are computed one by one, so that up to as many processes can share the work; each has
+    /// BatchNorm statistics of its own; must divide batch.
+    pub shards: usize,
     /// Passes over the training set.
     pub epochs: usize,
     /// Stop after this many optimiser steps; 0 = no limit.
@@ -88,6 +91,11 @@ impl TrainConfig {
         steps_per_epoch.max(self.min_steps.div_ceil(self.epochs.max(1) as u64))
     }
 
+    /// Sequences of one forward and backward pass: a shard of a micro-batch.
+    pub fn shard_batch(&self) -> usize {
+        self.batch / self.shards.max(1)
+    }
+
     /// Sequences per batch of an evaluation.
     pub fn evaluation_batch(&self) -> usize {
         if self.eval_batch == 0 { self.batch } else { self.eval_batch }
@@ -126,6 +134,7 @@ impl Default for TrainConfig {
             batch: 50,
             bucket: 0,
             accumulate: 1,
+            shards: 1,
             epochs: 50,
             max_steps: 0,
             min_steps: 0,

@@ -16,6 +16,12 @@ fn rules(t: &TrainConfig) -> Vec<Rule> {
     vec![
         count("batch", t.batch),
         count("accumulate", t.accumulate),
+        (
+            "shards",
+            t.shards.to_string(),
+            t.shards >= 1 && t.batch.is_multiple_of(t.shards),
+            "a divisor of train.batch",
+        ),
         count("epochs", t.epochs),
         ("lr", t.lr.to_string(), t.lr > 0.0 && t.lr.is_finite(), "a number greater than 0"),
         rate("weight_decay", t.weight_decay),
@@ -100,6 +106,9 @@ fn carry(config: &Config) -> Result<(), String> {
     }
     if config.train.accumulate != 1 {
         return Err("set train.accumulate to 1".into());
+    }
+    if config.train.shards != 1 {
+        return Err("set train.shards to 1".into());
     }
     config.model.check_carry().map_err(|error| error.to_string())
 }

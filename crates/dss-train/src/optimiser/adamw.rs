@@ -99,6 +99,11 @@ impl AdamW {
         Self { depth, ..self }
     }
 
+    /// Its rates by depth.
+    pub(crate) fn depth(&self) -> Depth {
+        self.depth
+    }
+
     /// Steps made so far.
     pub fn steps(&self) -> u64 {
         self.step

@@ -38,6 +38,11 @@ impl Gradients {
         model.visit(&mut Collect { names, found, sum: &mut self.by_name });
     }
 
+    /// Puts in the gradient of one parameter.
+    pub(super) fn insert(&mut self, name: String, gradient: Tensor<1>) {
+        self.by_name.insert(name, gradient);
+    }
+
     /// The gradient of one parameter.
     pub fn get(&self, name: &str) -> Option<&Tensor<1>> {
         self.by_name.get(name)

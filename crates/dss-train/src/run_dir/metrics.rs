@@ -100,7 +100,8 @@ fn complete_lines(text: &str) -> impl Iterator<Item = &str> {
 /// The file of a running training.
 pub(crate) struct Metrics {
     path: PathBuf,
-    file: File,
+    /// None on a rank that only counts the lines of rank 0.
+    file: Option<File>,
     /// Bytes of complete lines.
     bytes: u64,
     lines: u64,
@@ -114,7 +115,7 @@ impl Metrics {
         let fail = |error| Error::io("cannot write", path)(error);
         if lines == 0 {
             let file = File::create(path).map_err(fail)?;
-            return Ok(Self { path: path.into(), file, bytes: 0, lines: 0, seconds: 0.0 });
+            return Ok(Self { file: Some(file), ..Self::unwritten(0) }.at(path));
         }
         let text = std::fs::read_to_string(path).map_err(Error::io("cannot read", path))?;
         let kept: Vec<&str> = complete_lines(&text).take(lines as usize).collect();
@@ -131,7 +132,17 @@ impl Metrics {
         let bytes = kept.iter().map(|line| line.len() as u64 + 1).sum();
         let mut file = OpenOptions::new().write(true).open(path).map_err(fail)?;
         file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).map_err(fail)?;
-        Ok(Self { path: path.into(), file, bytes, lines, seconds: last.seconds() })
+        let seconds = last.seconds();
+        Ok(Self { file: Some(file), bytes, seconds, ..Self::unwritten(lines) }.at(path))
+    }
+
+    /// A count of `lines` lines that another rank writes.
+    pub(crate) fn unwritten(lines: u64) -> Self {
+        Self { path: PathBuf::new(), file: None, bytes: 0, lines, seconds: 0.0 }
+    }
+
+    fn at(self, path: &Path) -> Self {
+        Self { path: path.into(), ..self }
     }
 
     /// Lines written.
@@ -148,8 +159,10 @@ impl Metrics {
     pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).expect("a record is plain data");
         line.push(b'\n');
-        if let Err(error) = self.file.write_all(&line) {
-            let _ = self.file.set_len(self.bytes);
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write_all(&line)
+        {
+            let _ = file.set_len(self.bytes);
             return Err(Error::io("cannot write", &self.path)(error));
         }
         self.bytes += line.len() as u64;
@@ -160,7 +173,8 @@ impl Metrics {
 
     /// Makes sure that all lines are on the disk: a saved state refers to them.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.file.sync_all().map_err(Error::io("cannot write", &self.path))
+        let synced = self.file.as_ref().map_or(Ok(()), File::sync_all);
+        synced.map_err(Error::io("cannot write", &self.path))
     }
 }
 

@@ -1,35 +1,86 @@
 //! The batches of an epoch.
 
+use std::sync::Arc;
+
 use dss_data::{Dataset, Input, Loader, Padding, Task, epoch_order};
 use rayon::prelude::*;
 
 use crate::config::TrainConfig;
 use crate::error::Result;
+use crate::group::Group;
 
 /// The batches of an epoch (from 0), from its step `step` on.
 ///
 /// # Errors
 /// With `train.bucket`, an example that cannot be read.
 pub fn epoch_batches(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -> Result<Loader> {
-    let (n, spec) = (task.train.len(), task.spec.clone());
+    let n = task.train.len();
+    let spec = task.spec.clone();
     let streams = || task.train.streams(config.batch, config.seed, epoch);
     if let Some(streams) = config.carry.then(streams).flatten() {
         let order = (0..streams.len() as u32).collect();
         let (batch, skip) = (config.batch, step as usize);
         return Ok(Loader::new(streams, spec, order, batch, true, Padding::Longest, skip));
     }
-    let examples = task.train.in_epoch(config.seed, epoch).unwrap_or_else(|| task.train.clone());
-    let mut order = epoch_order(n, config.seed, epoch);
-    let mut padding = Padding::Longest;
-    if config.bucket > 0 {
-        let batches = epoch_order(n / config.batch, config.seed, epoch);
-        order = by_length(&order, &lengths(&*examples)?, config.batch, config.bucket, &batches);
-        padding = Padding::Tight;
-    }
+    let Epoch { examples, order, padding } = Epoch::new(config, task, epoch)?;
     // Fewer examples than one step takes: then the only step has all of them.
     let drop_last = n >= config.batch.saturating_mul(config.accumulate);
     let skip = step as usize * config.accumulate;
     Ok(Loader::new(examples, spec, order, config.batch, drop_last, padding, skip))
+}
+
+/// The batches of this rank's shards in an epoch (from 0), from its step `step` on: of each step `shards × accumulate`
+/// batches in its order, those of this rank.
+///
+/// # Errors
+/// With `train.bucket`, an example that cannot be read.
+pub(super) fn shard_batches(
+    config: &TrainConfig,
+    task: &Task,
+    epoch: u64,
+    step: u64,
+    group: &Group,
+) -> Result<Loader> {
+    if config.shards == 1 {
+        return epoch_batches(config, task, epoch, step);
+    }
+    let Epoch { examples, order, padding } = Epoch::new(config, task, epoch)?;
+    let steps = config.steps_per_epoch(order.len());
+    let own = group.shards(config.shards);
+    let size = config.shard_batch();
+    let batches = own.start * config.accumulate..own.end * config.accumulate;
+    let per_step = config.batch.saturating_mul(config.accumulate);
+    let part = |step: u64| {
+        let all = &order[step as usize * per_step..];
+        // Fewer examples than one step takes: then the only step has all of them.
+        let all = &all[..per_step.min(all.len())];
+        all[(batches.start * size).min(all.len())..(batches.end * size).min(all.len())].to_vec()
+    };
+    let order: Vec<u32> = (step..steps).flat_map(part).collect();
+    Ok(Loader::new(examples, task.spec.clone(), order, size, false, padding, 0))
+}
+
+/// The examples of an epoch in their order.
+struct Epoch {
+    examples: Arc<dyn Dataset>,
+    order: Vec<u32>,
+    padding: Padding,
+}
+
+impl Epoch {
+    fn new(config: &TrainConfig, task: &Task, epoch: u64) -> Result<Self> {
+        let n = task.train.len();
+        let examples =
+            task.train.in_epoch(config.seed, epoch).unwrap_or_else(|| task.train.clone());
+        let mut order = epoch_order(n, config.seed, epoch);
+        let mut padding = Padding::Longest;
+        if config.bucket > 0 {
+            let batches = epoch_order(n / config.batch, config.seed, epoch);
+            order = by_length(&order, &lengths(&*examples)?, config.batch, config.bucket, &batches);
+            padding = Padding::Tight;
+        }
+        Ok(Self { examples, order, padding })
+    }
 }
 
 /// Sorts groups of `bucket` batches by length and arranges the full batches as `batches` says; what is left over stays

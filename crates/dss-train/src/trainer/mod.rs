@@ -5,11 +5,13 @@ mod batches;
 mod carry;
 mod clock;
 mod events;
+mod joining;
 mod recalibrate;
 mod restoring;
 mod saving;
 mod scoring;
 mod session;
+mod shards;
 mod step;
 mod transfer;
 mod watch;
@@ -27,11 +29,16 @@ use session::Session;
 use crate::config::{Config, TrainConfig};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::run_dir::{EvalRecord, RunDir, stored_test};
 use crate::{bridge, memory, threads};
 
+use batches::shard_batches;
+
 pub use batches::epoch_batches;
 pub use events::{Event, Observer, Split, Stopped, Summary};
+pub(crate) use shards::gather_tallies;
+pub use shards::sharded_gradients;
 pub use step::{StepGradients, gradients};
 
 /// How a training is run; nothing here changes its outcome.
@@ -45,11 +52,19 @@ pub struct TrainOptions {
     pub threads: Option<usize>,
     /// Where to compute.
     pub device: Device,
+    /// The processes that train together; each of them calls [`train`] with the same arguments.
+    pub group: Group,
 }
 
 impl Default for TrainOptions {
     fn default() -> Self {
-        Self { resume: false, data_dir: None, threads: None, device: Device::flex().autodiff() }
+        Self {
+            resume: false,
+            data_dir: None,
+            threads: None,
+            device: Device::flex().autodiff(),
+            group: Group::alone(),
+        }
     }
 }
 
@@ -61,7 +76,7 @@ impl Default for TrainOptions {
 /// # Errors
 /// A directory that holds a run (or, with `resume`, does not), data that cannot be read, a disk that is full, a loss
 /// that is not finite, a run that does not fit into memory. What was saved before is intact; a directory that was
-/// made for a run that did not begin is removed.
+/// made for a run that did not begin is removed. With a group, an error of one rank ends all of them in the same step.
 pub fn train(
     config: &Config,
     out: &Path,
@@ -69,7 +84,9 @@ pub fn train(
     observer: &mut dyn Observer,
     stop: &AtomicBool,
 ) -> Result<Summary> {
-    threads::with(options.threads, || run(config, out, &options, observer, stop))?
+    let group = &options.group;
+    let trained = threads::with(options.threads, || run(config, out, &options, observer, stop));
+    group.finish(trained.flatten())
 }
 
 fn run(
@@ -85,11 +102,14 @@ fn run(
     let data_dir = data_dir.as_deref();
     let config = &Config { task: config.task.located(data_dir), ..config.clone() };
     let clock = Clock::start();
-    let run = if options.resume { RunDir::resume(out, config)? } else { RunDir::create(out)? };
-    let observer = RefCell::new(observer);
-    let tell = |text: &str| observer.borrow_mut().event(&Event::Loading(text.to_owned()));
-    let task = config.load_task(data_dir, &tell)?;
-    let observer = observer.into_inner();
+    let group = &options.group;
+    joining::check_alike(config, group)?;
+    let run = match (group.is_first(), options.resume) {
+        (true, true) => RunDir::resume(out, config)?,
+        (true, false) => RunDir::create(out)?,
+        (false, _) => RunDir::new(out),
+    };
+    let task = load(config, data_dir, group, observer)?;
     for note in &task.notes {
         observer.event(&Event::Note(note.to_string()));
     }
@@ -102,16 +122,26 @@ fn run(
     let examples = [&task.train, &task.val, &task.test].map(|split| split.len());
     memory::check(config, &bridge::io(&task.spec), examples)?;
     let device = &options.device.clone().autodiff();
-    let stored_test = stored_test(&run.metrics());
-    let mut session = if run.has_save() {
-        Session::restore(config, &task, &run, device, clock, observer)?
-    } else if options.resume && run.has_results() {
-        // Not a run that was killed before its first save: starting over would overwrite what there is.
-        return Err(Error::NothingToResume { dir: out.into() });
-    } else {
-        Session::start(config, &task, &run, device, clock, observer)?
+    let stored_test = group.is_first().then(|| stored_test(&run.metrics())).flatten();
+    let begin = || {
+        if !group.is_first() {
+            return Session::blank(config, &task, &run, device, clock);
+        }
+        let mut environment = Environment::current(rayon::current_num_threads(), data_dir);
+        environment.processes = (group.size() > 1).then_some(group.size());
+        let session = if run.has_save() {
+            Session::restore(config, &task, &run, device, clock, observer)?
+        } else if options.resume && run.has_results() {
+            // Not a run that was killed before its first save: starting over would overwrite what there is.
+            return Err(Error::NothingToResume { dir: out.into() });
+        } else {
+            Session::start(config, &task, &run, device, clock, observer)?
+        };
+        environment.write(run.root())?;
+        Ok(session)
     };
-    Environment::current(rayon::current_num_threads(), data_dir).write(run.root())?;
+    let mut session = group.agree(begin())?;
+    let stored_test = session.join(group, stored_test)?;
     session.announce(observer);
     let stop = || stop.load(Ordering::Relaxed);
     let restored = session.state.step;
@@ -155,26 +185,71 @@ fn steps(
         if session.state.step >= session.total_steps() {
             return Ok(Stopped::Finished);
         }
-        if stop() {
+        let group = session.group.clone();
+        // One process does not read ahead of its end.
+        let micro = match group.size() == 1 && stop() {
+            true => Ok(Vec::new()),
+            false => next_batches(session, &mut batches, config, task),
+        };
+        let scored = micro.as_ref().map_or(0, |micro| step::scored(micro));
+        let agreed = group.agree_with(micro, stop(), scored).inspect_err(|error| {
+            // The state before the step is whole on every rank; this rank may be the one whose disk is full.
+            if group.size() > 1 && !matches!(error, Error::Lost { .. }) {
+                let _ = session.save(observer);
+            }
+        })?;
+        if agreed.stop {
             session.save(observer)?;
             return Ok(Stopped::Interrupted);
         }
-        if session.epoch_ends() {
-            batches = None;
-        }
-        let loader = match &mut batches {
-            Some(loader) => loader,
-            none => {
-                let (step, of) = (session.state.step, session.state.steps_per_epoch);
-                none.insert(epoch_batches(config, task, step / of, step % of)?)
-            }
-        };
-        let micro: Vec<Batch> = loader.take(config.accumulate).collect::<dss_data::Result<_>>()?;
-        session.step(&micro, observer)?;
+        session.step(&agreed.value, agreed.numbers.iter().sum(), observer)?;
         if session.save_due() && !session.evaluation_due() {
             session.save(observer)?;
         }
     }
+}
+
+/// The batches of this rank in the next step.
+fn next_batches(
+    session: &Session<'_>,
+    batches: &mut Option<Loader>,
+    config: &TrainConfig,
+    task: &Task,
+) -> Result<Vec<Batch>> {
+    if session.epoch_ends() {
+        *batches = None;
+    }
+    let group = &session.group;
+    let loader = match batches {
+        Some(loader) => loader,
+        none => {
+            let (step, of) = (session.state.step, session.state.steps_per_epoch);
+            none.insert(shard_batches(config, task, step / of, step % of, group)?)
+        }
+    };
+    let count = group.shards(config.shards).len() * config.accumulate;
+    Ok(loader.take(count).collect::<dss_data::Result<_>>()?)
+}
+
+/// The data. The first rank of each machine makes or decodes them; the others then find them in the cache.
+fn load(
+    config: &Config,
+    data_dir: Option<&Path>,
+    group: &Group,
+    observer: &mut dyn Observer,
+) -> Result<Task> {
+    let observer = RefCell::new(observer);
+    let tell = |text: &str| observer.borrow_mut().event(&Event::Loading(text.to_owned()));
+    let load = || config.load_task(data_dir, &tell);
+    if group.size() == 1 {
+        return load();
+    }
+    let group = group.patient();
+    let first = group.is_first_of_machine();
+    let task = group.agree(first.then(load).transpose())?;
+    let task = group.agree(task.map_or_else(load, Ok))?;
+    joining::compare(&group, "other data", task.split_hash.as_bytes())?;
+    Ok(task)
 }
 
 fn check_sizes(task: &Task) -> Result<()> {

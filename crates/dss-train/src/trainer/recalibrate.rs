@@ -10,18 +10,21 @@ use dss_nn::config::NormKind;
 use dss_nn::{DropoutKey, Mode, Model};
 
 use super::batches::epoch_batches;
+use super::shards::gather_stats;
 use crate::bridge;
 use crate::config::TrainConfig;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::group::{Group, tree};
 
 /// `model` after `step` steps, its statistics the mean over the first `train.recalibrate` batches of epoch `epoch`
-/// (from 0). `None` if `stop` ended it early.
+/// (from 0), of which each rank takes some. `None` if `stop` ended it early.
 pub(super) fn recalibrated(
     model: &Model,
     config: &TrainConfig,
     task: &Task,
     epoch: u64,
     step: u64,
+    group: &Group,
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<Model>> {
     let mut model = model.valid();
@@ -30,17 +33,33 @@ pub(super) fn recalibrated(
     }
     let (device, prepared) = (model.device(), model.prepare(task.spec.len));
     let config = TrainConfig { carry: false, ..config.clone() };
-    let batches = epoch_batches(&config, task, epoch, 0)?.take(config.recalibrate);
-    for (i, batch) in batches.enumerate() {
-        let batch = batch?;
-        let input = bridge::input(&batch, &device, DType::F32);
-        let dropout = DropoutKey { seed: config.seed, step, micro: i as u32 };
-        let prepared = model.cut(&prepared, batch.l);
-        let output = model.forward(input, &batch.lengths, &prepared, Mode::Train { dropout });
-        model = model.blend_stats(&output.stats, 1.0 / (i + 1) as f64);
-        if stop() {
-            return Ok(None);
+    let batches = config.recalibrate.min(task.train.len().div_ceil(config.batch));
+    let own = tree::shards_of_rank(batches, group.rank(), group.size());
+    let measure = || {
+        let (mut measured, mut stopped) = (Vec::new(), false);
+        let batches = epoch_batches(&config, task, epoch, 0)?.enumerate();
+        for (i, batch) in batches.take(own.end).skip(own.start) {
+            let batch = batch?;
+            let input = bridge::input(&batch, &device, DType::F32);
+            let dropout = DropoutKey { seed: config.seed, step, micro: i as u32 };
+            let prepared = model.cut(&prepared, batch.l);
+            let output = model.forward(input, &batch.lengths, &prepared, Mode::Train { dropout });
+            measured.push(output.stats);
+            if stop() {
+                stopped = true;
+                break;
+            }
         }
+        Ok::<_, Error>((measured, stopped))
+    };
+    let measured = measure();
+    let stopped = measured.as_ref().is_ok_and(|(_, stopped)| *stopped);
+    let agreed = group.agree_with(measured, stopped, 0)?;
+    if agreed.stop {
+        return Ok(None);
+    }
+    for (i, stats) in gather_stats(group, agreed.value.0, &device)?.iter().enumerate() {
+        model = model.blend_stats(stats, 1.0 / (i + 1) as f64);
     }
     Ok(Some(model))
 }

@@ -14,14 +14,25 @@ use crate::run_dir::{atomic, sums};
 use dss_format::encoder::ENCODER;
 
 impl Session<'_> {
-    /// Replaces `last/` by the present state.
+    /// Replaces `last/` by the present state: rank 0 does.
     pub(super) fn save(&mut self, observer: &mut dyn Observer) -> Result<()> {
         self.check_finite()?;
         self.metrics.sync()?;
         self.state.metrics_lines = self.metrics.lines();
         self.state.schedule = self.rates.state().clone();
         let path = self.run.last();
-        atomic::write_dir(&path, |dir| {
+        if self.group.is_first() {
+            self.write_last(&path)?;
+        }
+        self.saved_step = Some(self.state.step);
+        self.clock.saved();
+        self.clock.resume_rate();
+        observer.event(&Event::Checkpoint { step: self.state.step, path: &path });
+        Ok(())
+    }
+
+    fn write_last(&self, path: &Path) -> Result<()> {
+        atomic::write_dir(path, |dir| {
             self.save_model(&dir.join("model.safetensors"), &self.model)?;
             if let Some(average) = &self.average {
                 self.save_model(&dir.join("average.safetensors"), average)?;
@@ -33,12 +44,7 @@ impl Session<'_> {
             }
             self.state.save(&dir.join("state.json"))?;
             sums::write(dir)
-        })?;
-        self.saved_step = Some(self.state.step);
-        self.clock.saved();
-        self.clock.resume_rate();
-        observer.event(&Event::Checkpoint { step: self.state.step, path: &path });
-        Ok(())
+        })
     }
 
     pub(super) fn save_model(&self, path: &Path, model: &Model) -> Result<()> {

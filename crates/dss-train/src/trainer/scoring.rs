@@ -3,11 +3,12 @@
 use dss_nn::{Model, checkpoint};
 
 use super::events::{Event, Observer, Split};
+use super::joining;
 use super::recalibrate::recalibrated;
 use super::session::Session;
 use crate::answers::Collector;
 use crate::error::{Error, Result};
-use crate::evaluate::{ScoredBatch, evaluate_while};
+use crate::evaluate::{ScoredBatch, evaluate_shared};
 use crate::memory::peak_mb;
 use crate::run_dir::{Best, EvalRecord, Record};
 use crate::scores::Scores;
@@ -22,7 +23,9 @@ impl Session<'_> {
         self.check_finite()?;
         let weights = self.average.as_ref().unwrap_or(&self.model);
         let (train, epoch, step) = (&self.config.train, self.state.epoch(), self.state.step);
-        let model = recalibrated(weights, train, self.task, epoch - 1, step, stop)?;
+        let group = &self.group;
+        joining::compare_weights(group, &self.model)?;
+        let model = recalibrated(weights, train, self.task, epoch - 1, step, group, stop)?;
         let Some(model) = model else { return Ok(false) };
         let Some(scores) = self.evaluate(Split::Val, &model, &mut |_| {}, observer, stop)? else {
             return Ok(false);
@@ -41,7 +44,9 @@ impl Session<'_> {
         }
         observer.event(&Event::Eval { step, epoch, split: Split::Val, scores: &scores, best });
         if best {
-            self.save_model(&self.run.best(), &model)?;
+            if self.group.is_first() {
+                self.save_model(&self.run.best(), &model)?;
+            }
             self.state.best = beaten;
         }
         self.state.evaluated_step = step;
@@ -55,22 +60,21 @@ impl Session<'_> {
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Scores>> {
-        let (model, meta) = checkpoint::load(self.run.best(), &self.device)?;
-        // A newer one than the state knew of was not reached again, because settings have changed.
-        if let Some(best) = self.state.best.as_ref().filter(|best| best.step != meta.step) {
-            let what = format!("it is of step {}, but must be of step {}", meta.step, best.step);
-            return Err(Error::NoBest { path: self.run.best(), what });
-        }
+        let (model, step) = self.best_model()?;
         let mut answers = Collector::new(self.task);
-        let mut look = |scored: &ScoredBatch<'_>| answers.look(scored.batch, scored.outputs);
+        let mut look = |scored: &ScoredBatch<'_>| {
+            answers.look(scored.first, scored.batch, scored.outputs);
+        };
         let Some(scores) = self.evaluate(Split::Test, &model, &mut look, observer, stop)? else {
             return Ok(None);
         };
-        let step = meta.step;
         if !scores.loss.is_finite() {
             return Err(self.bad(step, &format!("the test loss is {}", scores.loss), None));
         }
-        answers.finish(step)?.write(self.run.root())?;
+        let answers = answers.gathered(&self.group)?;
+        if self.group.is_first() {
+            answers.finish(step)?.write(self.run.root())?;
+        }
         let record = self.eval_record(step, &scores, true);
         let epoch = record.epoch;
         self.keep_test(&record)?;
@@ -82,6 +86,28 @@ impl Session<'_> {
             best: true,
         });
         Ok(Some(scores))
+    }
+
+    /// The best model and its step: rank 0 reads it for all.
+    fn best_model(&self) -> Result<(Model, u64)> {
+        let read = || {
+            let (model, meta) = checkpoint::load(self.run.best(), &self.device)?;
+            // A newer one than the state knew of was not reached again, because settings have changed.
+            if let Some(best) = self.state.best.as_ref().filter(|best| best.step != meta.step) {
+                let (found, best) = (meta.step, best.step);
+                let what = format!("it is of step {found}, but must be of step {best}");
+                return Err(Error::NoBest { path: self.run.best(), what });
+            }
+            Ok((model, meta.step))
+        };
+        if self.group.size() == 1 {
+            return read();
+        }
+        let found = self.group.is_first().then(read).transpose();
+        let agreed = self.group.agree_with(found, false, 0)?;
+        let (model, step) = agreed.value.unwrap_or_else(|| (self.model.clone(), 0));
+        let step = self.group.gather_lists(vec![step])?[0][0];
+        Ok((joining::shared_model(&self.group, model)?, step))
     }
 
     /// Ends the metrics with a result on the test set.
@@ -105,7 +131,7 @@ impl Session<'_> {
         };
         let batch = self.config.train.evaluation_batch();
         let of = dataset.len();
-        evaluate_while(model, dataset, &self.task.spec, batch, &mut |scored| {
+        evaluate_shared(model, dataset, &self.task.spec, batch, &self.group, &mut |scored| {
             look(scored);
             let done = scored.done;
             observer.event(&Event::Evaluating { split, done, of });

@@ -5,15 +5,17 @@ use std::time::Instant;
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, Task};
-use dss_nn::{Carry, Model};
+use dss_nn::{Carry, DropoutKey, Model};
 
 use super::clock::Clock;
 use super::events::{Event, Observer, Stopped, Summary};
 use super::restoring::{self, SavedTraining};
+use super::shards::sharded_gradients;
 use super::{average, step, transfer, watch};
 use crate::bridge;
 use crate::config::{Config, TrainConfig};
 use crate::error::Result;
+use crate::group::Group;
 use crate::memory::peak_mb;
 use crate::optimiser::{AdamW, Depth, Rates};
 use crate::run_dir::{Metrics, Record, RunDir, TrainRecord, TrainingState};
@@ -40,6 +42,8 @@ pub(super) struct Session<'a> {
     pub(super) carry: Option<Carry>,
     /// Step of the state in `last/`.
     pub(super) saved_step: Option<u64>,
+    /// The ranks that train together.
+    pub(super) group: Group,
 }
 
 impl<'a> Session<'a> {
@@ -52,20 +56,35 @@ impl<'a> Session<'a> {
         clock: Clock,
         observer: &mut dyn Observer,
     ) -> Result<Self> {
-        let mut model =
-            Model::new(&config.model, &bridge::io(&task.spec), config.train.seed, device)?;
+        let mut session = Self::blank(config, task, run, device, clock)?;
         if !config.train.from.is_empty() {
             let (from, labels) = (Path::new(&config.train.from), bridge::labels(&task.spec));
-            model = transfer::started_from(model, from, labels, device, observer)?;
+            let model = session.model;
+            session.model = transfer::started_from(model, from, labels, device, observer)?;
+            session.average = session.average.map(|_| session.model.clone());
         }
+        session.metrics = Metrics::open(&run.metrics(), 0)?;
+        run.write_config(config)?;
+        session.save(&mut ())?;
+        Ok(session)
+    }
+
+    /// A new run of which nothing is on disk, with random weights.
+    pub(super) fn blank(
+        config: &'a Config,
+        task: &'a Task,
+        run: &'a RunDir,
+        device: &Device,
+        clock: Clock,
+    ) -> Result<Self> {
+        let model = Model::new(&config.model, &bridge::io(&task.spec), config.train.seed, device)?;
         let state = TrainingState {
             steps_per_epoch: config.train.steps_per_epoch(task.train.len()),
             parameters: trained(&model),
             split_hash: task.split_hash.clone(),
             ..TrainingState::default()
         };
-        let metrics = Metrics::open(&run.metrics(), 0)?;
-        let mut session = Self {
+        Ok(Self {
             average: (config.train.average > 0.0).then(|| model.clone()),
             rates: rates(config, &state),
             optimiser: AdamW::default().with_depth(depth(config)),
@@ -76,13 +95,11 @@ impl<'a> Session<'a> {
             run,
             model,
             state,
-            metrics,
+            metrics: Metrics::unwritten(0),
             clock,
             carry: None,
-        };
-        run.write_config(config)?;
-        session.save(&mut ())?;
-        Ok(session)
+            group: Group::alone(),
+        })
     }
 
     /// A run resumed from `last/`.
@@ -114,6 +131,7 @@ impl<'a> Session<'a> {
             metrics,
             clock,
             carry,
+            group: Group::alone(),
         })
     }
 
@@ -122,16 +140,28 @@ impl<'a> Session<'a> {
         self.config.train.total_steps(self.state.steps_per_epoch)
     }
 
-    /// One optimiser step on micro-batches that count as one batch.
-    pub(super) fn step(&mut self, micro: &[Batch], observer: &mut dyn Observer) -> Result<()> {
+    /// One optimiser step on micro-batches that count as one batch, with `total` scored items; of several shards,
+    /// `micro` are those of this rank.
+    pub(super) fn step(
+        &mut self,
+        micro: &[Batch],
+        total: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
         let train = &self.config.train;
         let begin = Instant::now();
         if train.carry && self.epoch_ends() {
             self.carry = Some(Carry::new(&self.model, train.batch)?);
         }
-        let (step, carry) = (self.state.step, self.carry.as_mut());
-        let found =
-            step::gradients_carried(&self.model, micro, train.seed, step, DType::F32, carry)?;
+        let (seed, step) = (train.seed, self.state.step);
+        let (model, shards) = (&self.model, train.shards);
+        let found = if shards == 1 {
+            let first = DropoutKey { seed, step, micro: 0 };
+            step::part_gradients(model, micro, first, total, DType::F32, self.carry.as_mut())?
+        } else {
+            let (of_shard, group) = (train.accumulate, &self.group);
+            sharded_gradients(model, micro, shards, of_shard, total, seed, step, group)?
+        };
         let loss = found.tally.mean_loss();
         if !loss.is_finite() {
             return Err(self.bad(self.state.step + 1, &format!("the loss is {loss}"), None));

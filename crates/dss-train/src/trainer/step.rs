@@ -32,20 +32,26 @@ pub fn gradients(
     step: u64,
     dtype: DType,
 ) -> Result<StepGradients> {
-    gradients_carried(model, micro, seed, step, dtype, None)
+    let first = DropoutKey { seed, step, micro: 0 };
+    part_gradients(model, micro, first, scored(micro), dtype, None)
 }
 
-/// As [`gradients`]; with `carry` the batch has the next windows of its streams.
-pub(super) fn gradients_carried(
+/// Scored items of some micro-batches.
+pub(super) fn scored(micro: &[Batch]) -> u64 {
+    micro.iter().map(|batch| loss::scored(&batch.target)).sum()
+}
+
+/// As [`gradients`], of a part of a step that has `total` scored items in all; `first` is the key of its first
+/// micro-batch. With `carry` the batch has the next windows of its streams.
+pub(super) fn part_gradients(
     model: &Model,
     micro: &[Batch],
-    seed: u64,
-    step: u64,
+    first: DropoutKey,
+    total: u64,
     dtype: DType,
     mut carry: Option<&mut Carry>,
 ) -> Result<StepGradients> {
     let device = model.device();
-    let total = micro.iter().map(|batch| loss::scored(&batch.target)).sum();
     let l = micro.iter().map(|batch| batch.l).max().unwrap_or(0);
     let prepared = model.prepare(l);
     let several = micro.len() > 1;
@@ -58,7 +64,7 @@ pub(super) fn gradients_carried(
         stats: Vec::new(),
     };
     for (i, batch) in micro.iter().enumerate() {
-        let dropout = DropoutKey { seed, step, micro: i as u32 };
+        let dropout = DropoutKey { micro: first.micro + i as u32, ..first };
         let input = bridge::input(batch, &device, dtype);
         let (prepared, mode) = (prepared_for(batch.l), Mode::Train { dropout });
         let output = match &mut carry {

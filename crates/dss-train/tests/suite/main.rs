@@ -18,6 +18,7 @@ mod language;
 mod learns;
 mod moved_data;
 mod optimiser;
+mod ranks;
 mod resume;
 mod rotten_runs;
 mod stacks;

@@ -1,0 +1,93 @@
+//! The processes that work together: `--mpi`.
+
+use std::path::{Path, PathBuf};
+#[cfg(feature = "mpi")]
+use std::{sync::Arc, time::Duration};
+
+use dss_train::group::Group;
+use dss_train::text::plural;
+use dss_train::{Config, Error};
+use serde_json::json;
+
+use crate::args::GroupArgs;
+use crate::failure::Failure;
+use crate::text;
+
+/// The processes of this job; one if `--mpi` was not given.
+#[cfg(feature = "mpi")]
+pub fn start(args: &GroupArgs) -> Result<Group, Failure> {
+    if !args.mpi {
+        return Ok(Group::alone());
+    }
+    let seconds = Duration::from_secs;
+    let mpi = Arc::new(dss_train::group::Mpi::start()?);
+    Ok(Group::new(mpi, seconds(args.mpi_wait), seconds(args.mpi_wait_data))?)
+}
+
+/// The processes of this job: one.
+#[cfg(not(feature = "mpi"))]
+pub fn start(args: &GroupArgs) -> Result<Group, Failure> {
+    if !args.mpi {
+        return Ok(Group::alone());
+    }
+    Err(Failure::usage("--mpi: this program was built without MPI").hint(
+        "install libopenmpi-dev, openmpi-bin and libclang-dev (names of Debian), then: \
+         cargo install dss-cli --features mpi",
+    ))
+}
+
+/// What rank 0 has resolved, for all: the settings and the run directory.
+pub fn shared(
+    group: &Group,
+    resolved: Result<(Config, PathBuf), Failure>,
+) -> Result<(Config, PathBuf), Failure> {
+    if !group.is_first() {
+        let told = group.share(Vec::new())?;
+        let told: serde_json::Value = serde_json::from_slice(&told).unwrap_or_default();
+        let (Some(config), Some(out)) = (told["config"].as_str(), told["out"].as_str()) else {
+            return Err(Failure::usage("rank 0 failed").silent());
+        };
+        return Ok((Config::from_toml(config, "rank 0")?, out.into()));
+    }
+    let told = match &resolved {
+        Ok((config, out)) => json!({"config": config.to_annotated_toml(), "out": out}),
+        Err(_) => json!({}),
+    };
+    group.share(told.to_string().into_bytes())?;
+    resolved
+}
+
+/// One line about where the processes run.
+pub fn describe(group: &Group, threads: usize) -> String {
+    let mut machines: Vec<&str> = group.members().iter().map(|m| m.machine.as_str()).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    let (machines, threads) = (machines.len() as u64, threads as u64);
+    let (machines, threads) = (plural(machines, "machine"), plural(threads, "thread"));
+    format!("{} processes on {machines}, {threads} each", group.size())
+}
+
+/// An error of a training with several processes: said once, with what to do; without the others the job ends here.
+pub fn failure(group: &Group, error: Error, task: &str, out: &Path) -> Failure {
+    let (lost, peer) = (matches!(error, Error::Lost { .. }), matches!(error, Error::Peer { .. }));
+    let failure = Failure::from(error).about_task(task);
+    if group.size() == 1 {
+        return failure;
+    }
+    let resume = format!(
+        "what was saved is intact; continue with any number of processes, here for example: \
+         mpirun -np {} dss train {task} --mpi --resume --out {}",
+        group.size(),
+        text::shell(out)
+    );
+    if lost {
+        // With nobody to agree with, every rank that is left says it.
+        failure.hint(resume).report();
+        group.abort(1);
+    }
+    match (group.is_first(), peer) {
+        (true, true) => failure.hint(resume),
+        (true, false) => failure,
+        (false, _) => failure.silent(),
+    }
+}
