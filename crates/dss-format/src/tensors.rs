@@ -10,8 +10,8 @@
 //! | `layers.{i}.norm.running_mean`, `.running_var` | `[H]` each, BatchNorm only |
 //! | `layers.{i}.ff.hidden.*`, `layers.{i}.ff.out.*` | `[F, H]`, `[H, F]` with their biases: the feed-forward part |
 //! | `layers.{i}.ff_norm.*` | its norm, as `norm` |
-//! | `norm.*` | the last norm of a pre-norm stack |
-//! | `head.weight`, `.bias` | `[O, H]`, `[O]`; of pairs `head.hidden.*` `[H, 4H]` and `head.out.*` `[O, H]`; with `head_hidden` = F `head.hidden.*` `[F, H]` and `head.out.*` `[O, F]` |
+//! | `norm.*` | the last norm of a pre-norm stack, unless `last_norm` is false |
+//! | `head.weight`, `.bias` | `[O, H]`, `[O]`; of pairs `head.hidden.*` `[F, 4H]` and `head.out.*` `[O, F]`, F = `head_hidden` or H; else with `head_hidden` = F `head.hidden.*` `[F, H]` and `head.out.*` `[O, F]` |
 //!
 //! Weight matrices are `[out, in]` as in PyTorch.
 
@@ -135,13 +135,13 @@ impl ModelConfig {
         if self.positions == Positions::Learned {
             all.push(other("positions", &[self.positions_for(io.len), h]));
         }
-        if self.prenorm {
+        if self.has_last_norm() {
             all.extend(self.norm_tensors("norm"));
         }
         match io.output {
             OutputKind::Pair { outputs } => {
-                all.extend(linear("head.hidden", h.saturating_mul(4), h));
-                all.extend(linear("head.out", h, outputs));
+                all.extend(linear("head.hidden", h.saturating_mul(4), self.pair_width()));
+                all.extend(linear("head.out", self.pair_width(), outputs));
             }
             OutputKind::Sequence { outputs } | OutputKind::Position { outputs } => {
                 if self.head_hidden == 0 {

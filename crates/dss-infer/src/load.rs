@@ -36,7 +36,7 @@ impl Model {
         let layers = (0..config.layers)
             .map(|i| layer(config, context, arrays.within(&format!("layers.{i}"))));
         let layers = layers.collect::<Result<_>>()?;
-        let mut norm = match config.prenorm {
+        let mut norm = match config.has_last_norm() {
             true => self::norm(config, arrays.within("norm")),
             false => Norm::Identity,
         };

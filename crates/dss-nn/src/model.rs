@@ -98,7 +98,7 @@ impl Model {
         Ok(Self {
             encoder: Encoder::new(io.input, h, seed, device),
             layers: (0..config.layers).map(block).collect::<Result<_>>()?,
-            norm: config.prenorm.then(|| last_norm().with_gain(config.last_gain)),
+            norm: config.has_last_norm().then(|| last_norm().with_gain(config.last_gain)),
             head: Head::new(config, io.output, seed, device),
             cls: (config.pool == Pool::Cls).then(|| parameter(vec![0.0; h], [h], device)),
             positions: (config.positions == Positions::Learned)

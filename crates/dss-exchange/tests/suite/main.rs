@@ -1,0 +1,5 @@
+//! Checkpoints of others, with what they compute.
+
+mod golden;
+mod hostile;
+mod mutations;
