@@ -154,13 +154,6 @@ impl<'a> Checkpoint<'a> {
         self.entries.get(name)
     }
 
-    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
-        match self.entries.get(name) {
-            Some(Entry::Tensor(tensor)) => Some(&tensor.shape),
-            _ => None,
-        }
-    }
-
     /// The numbers of a tensor in the order of its axes.
     pub(crate) fn numbers(&self, name: &str, tensor: &Tensor) -> Result<Vec<f64>> {
         let size = tensor.dtype.size();

@@ -13,4 +13,5 @@ mod zip;
 
 pub use error::{Error, Result};
 pub use import::{DeltaTransform, ImportOptions, Imported, Pooling, import};
+pub use safetensors_file::is_model_file;
 pub use settings::Settings;

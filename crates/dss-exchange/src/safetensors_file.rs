@@ -12,6 +12,13 @@ pub(crate) fn looks_like_it(bytes: &[u8]) -> bool {
     bytes.get(8) == Some(&b'{')
 }
 
+/// Whether the bytes are a model file of ours, which needs no import.
+pub fn is_model_file(bytes: &[u8]) -> bool {
+    let header = looks_like_it(bytes).then(|| SafeTensors::read_metadata(bytes).ok()).flatten();
+    let metadata = header.and_then(|(_, header)| header.metadata().clone());
+    metadata.is_some_and(|metadata| metadata.contains_key("dss"))
+}
+
 /// The tensors, and the bytes that their offsets count in.
 pub(crate) fn open(bytes: &[u8]) -> Result<(BTreeMap<String, Entry>, &[u8])> {
     let damaged = |e| Error::file(format!("not a safetensors file, or a damaged one ({e})"));

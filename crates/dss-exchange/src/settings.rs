@@ -100,7 +100,9 @@ impl Settings {
     /// `${a.b}`, `${..b}` (one table up for every dot after the first), `${oc.select:a.b,default}`.
     fn resolve(&self, text: &str, place: &[&str], path: &str) -> Result<Option<Json>> {
         let unresolved = || {
-            Error::Unknown(format!("{path} is {text} in the configuration, which cannot be resolved here"))
+            Error::Unknown(format!(
+                "{path} is {text} in the configuration, which cannot be resolved here"
+            ))
         };
         let inner = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
         let inner = inner.ok_or_else(unresolved)?;

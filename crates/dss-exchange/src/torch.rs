@@ -29,7 +29,10 @@ pub(crate) enum Storages<'a> {
         /// The last that was read: tensors often share one.
         last: RefCell<Option<(String, Rc<[u8]>)>>,
     },
-    Legacy { bytes: &'a [u8], places: BTreeMap<String, (usize, usize)> },
+    Legacy {
+        bytes: &'a [u8],
+        places: BTreeMap<String, (usize, usize)>,
+    },
 }
 
 /// Whether it is the container of torch before 1.6.
@@ -112,7 +115,8 @@ impl Storages<'_> {
         match self {
             Self::Zip { archive, folder, last } => {
                 let name = format!("{folder}/data/{key}");
-                let cached = last.borrow().as_ref().filter(|(k, _)| k == key).map(|(_, b)| b.clone());
+                let cached =
+                    last.borrow().as_ref().filter(|(k, _)| k == key).map(|(_, b)| b.clone());
                 if let Some(bytes) = cached.filter(|bytes| bytes.len() as u64 == len) {
                     return Ok(Cow::Owned(bytes.to_vec()));
                 }
@@ -163,9 +167,9 @@ fn read_root(pickle: &Pickle<'_>) -> Result<(BTreeMap<String, Entry>, Option<Set
             return Err(Error::file(format!("it holds {what}, not a dictionary of tensors")));
         }
     };
-    let nested = NESTED.iter().find_map(|key| {
-        pickle.get(dict, key).filter(|value| matches!(value, Value::Dict(_)))
-    });
+    let nested = NESTED
+        .iter()
+        .find_map(|key| pickle.get(dict, key).filter(|value| matches!(value, Value::Dict(_))));
     let tensors = read_tensors(pickle, nested.unwrap_or(dict))?;
     let settings =
         pickle.get(dict, "hyper_parameters").and_then(|value| Settings::from_pickle(pickle, value));
@@ -179,9 +183,10 @@ fn read_tensors(pickle: &Pickle<'_>, dict: Value) -> Result<BTreeMap<String, Ent
             Error::file("its state dict has an entry whose name is not a string of letters")
         })?;
         let entry = match tensor(pickle, value) {
-            Some(tensor) => Entry::Tensor(tensor.map_err(|what| {
-                Error::file(format!("the tensor {name} is damaged: {what}"))
-            })?),
+            Some(tensor) => Entry::Tensor(
+                tensor
+                    .map_err(|what| Error::file(format!("the tensor {name} is damaged: {what}")))?,
+            ),
             None => Entry::Other(pickle.describe(value)),
         };
         all.insert(name.to_owned(), entry);

@@ -129,7 +129,8 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     let last = bytes.len().checked_sub(END_SIZE)?;
     let first = last.saturating_sub(u16::MAX.into());
     (first..=last).rev().find(|&at| {
-        bytes[at..].starts_with(END) && at + END_SIZE + usize::from(u16_at(bytes, at + 20)) == bytes.len()
+        bytes[at..].starts_with(END)
+            && at + END_SIZE + usize::from(u16_at(bytes, at + 20)) == bytes.len()
     })
 }
 

@@ -53,6 +53,9 @@ pub struct TrainArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
+    /// Also write an event file for TensorBoard: short for --set train.tensorboard=true
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Events as JSON on standard output
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
@@ -65,6 +68,9 @@ impl TrainArgs {
     /// What is asked for, the data of the second argument included.
     pub fn request(&self) -> Result<Request, Failure> {
         let mut request = self.settings.clone();
+        if self.tensorboard {
+            request.sets.push(Setting::new("train.tensorboard", true));
+        }
         let Some(path) = &self.path else { return Ok(request) };
         let keys = TaskConfig::key_docs(&request.task).unwrap_or_default();
         if !keys.iter().any(|(key, _)| *key == "path") {

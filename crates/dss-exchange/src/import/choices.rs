@@ -22,7 +22,11 @@ pub(super) struct Choices {
 type Allowed = (&'static str, &'static [&'static str], &'static str);
 
 const DSS_LAYER: &[Allowed] = &[
-    ("version", &["softmax", "exp", "exp-no-scale"], "our kernels are softmax, exp and exp-no-scale"),
+    (
+        "version",
+        &["softmax", "exp", "exp-no-scale"],
+        "our kernels are softmax, exp and exp-no-scale",
+    ),
     ("hyper_act", &["null"], "our layers have no second kernel for an activation"),
     ("channels", &["1"], "our layers have one kernel per channel"),
     ("activation", &["gelu"], "our layers have GELU"),
@@ -127,7 +131,8 @@ impl Choices {
     }
 
     fn assume<T>(&mut self, value: T, words: &str, instead: &str) -> T {
-        self.notes.push(format!("assumed {words}: neither tensors nor configuration say; {instead}"));
+        self.notes
+            .push(format!("assumed {words}: neither tensors nor configuration say; {instead}"));
         value
     }
 
@@ -157,9 +162,9 @@ impl Choices {
             return Ok(prenorm);
         }
         match self.of_model("prenorm")? {
-            Some((path, found)) => found
-                .as_bool()
-                .ok_or_else(|| Error::model(format!("{path} must be true or false, but is {found}"))),
+            Some((path, found)) => found.as_bool().ok_or_else(|| {
+                Error::model(format!("{path} must be true or false, but is {found}"))
+            }),
             None => Ok(self.assume(false, "prenorm = false", "give --prenorm or --config")),
         }
     }
@@ -211,9 +216,11 @@ impl Choices {
             Some(variant) => Err(Error::model(format!(
                 "the version is said to be {variant:?}, but its kernels have the tensors {names}"
             ))),
-            None if softmax => {
-                Ok(self.assume(Variant::Softmax, "variant = softmax (it could be clip)", "give --config"))
-            }
+            None if softmax => Ok(self.assume(
+                Variant::Softmax,
+                "variant = softmax (it could be clip)",
+                "give --config",
+            )),
             None => Ok(self.assume(
                 Variant::Exp,
                 "variant = exp (it could be exp-no-scale)",
@@ -228,11 +235,11 @@ impl Choices {
         let len = match (option, &said) {
             (Some(len), _) => len,
             (None, Some((_, Json::Null))) => 0,
-            (None, Some((path, found))) => found
-                .as_u64()
-                .filter(|len| (1..1 << 40).contains(len))
-                .ok_or_else(|| Error::model(format!("{path} must be a length, but is {found}")))?
-                as usize,
+            (None, Some((path, found))) => {
+                found.as_u64().filter(|len| (1..1 << 40).contains(len)).ok_or_else(|| {
+                    Error::model(format!("{path} must be a length, but is {found}"))
+                })? as usize
+            }
             (None, None) => {
                 let words = "kernels as long as the sequences (max_kernel_length = null)";
                 self.assume(0, words, "give --kernel-len or --config")

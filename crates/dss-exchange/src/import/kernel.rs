@@ -36,11 +36,20 @@ pub(super) struct Kernel {
 }
 
 enum Kind {
-    Dss { variant: Variant, delta: Delta },
+    Dss {
+        variant: Variant,
+        delta: Delta,
+    },
     MinimalS4d,
-    S4d { discretisation: Discretisation, delta: DeltaTransform },
+    S4d {
+        discretisation: Discretisation,
+        delta: DeltaTransform,
+    },
     /// With the length that C̃ is stored for.
-    S4 { delta: DeltaTransform, stored_len: usize },
+    S4 {
+        delta: DeltaTransform,
+        stored_len: usize,
+    },
 }
 
 impl Kernel {
@@ -122,7 +131,9 @@ impl Kernel {
             )));
         }
         if !(1..=2).contains(&kernels) {
-            let what = format!("{kernels} kernels per channel; our layers have one or, in two directions, two");
+            let what = format!(
+                "{kernels} kernels per channel; our layers have one or, in two directions, two"
+            );
             return Err(Error::unsupported("channels", what));
         }
         choices.agrees("bidirectional", None, kernels == 2, &place)?;
@@ -143,8 +154,18 @@ impl Kernel {
             Kind::Dss { variant, delta } => {
                 let lambda_init =
                     if n > ssm::MAX_N { LambdaInit::Random } else { LambdaInit::default() };
-                DssConfig { n, variant, delta, lambda_init, ssms, delta_min, delta_max, kernel_len, glu }
-                    .into()
+                DssConfig {
+                    n,
+                    variant,
+                    delta,
+                    lambda_init,
+                    ssms,
+                    delta_min,
+                    delta_max,
+                    kernel_len,
+                    glu,
+                }
+                .into()
             }
             Kind::MinimalS4d => {
                 S4dConfig { n, ssms, delta_min, delta_max, glu, ..S4dConfig::default() }.into()
@@ -168,7 +189,8 @@ impl Kernel {
     ) -> Result<Vec<NamedArray>> {
         let Self { h, n, kernels: c, ssms, .. } = *self;
         let (system, block) = (names.system(i), names.block(i));
-        let take = |part: &str, shape: &[usize]| tensors.take(&format!("{system}.kernel.{part}"), shape);
+        let take =
+            |part: &str, shape: &[usize]| tensors.take(&format!("{system}.kernel.{part}"), shape);
         let per_system = |rest: &[usize]| -> Vec<usize> {
             (ssms > 1).then_some(ssms).into_iter().chain(rest.iter().copied()).collect()
         };
@@ -210,7 +232,8 @@ impl Kernel {
                     let name = format!("{system}.kernel.l_kernel");
                     let found = tensors.take_integer(&name)?;
                     if found != stored_len as i64 {
-                        let what = format!("{name} is {found}, but that of layer 0 is {stored_len}");
+                        let what =
+                            format!("{name} is {found}, but that of layer 0 is {stored_len}");
                         return Err(Error::model(what));
                     }
                 }
@@ -268,7 +291,10 @@ fn refuse_two_kernels(tensors: &Tensors<'_>, names: &Names, h: usize) -> Result<
     let wide = tensors.shape(&format!("{}.output_linear.weight", names.block(0)));
     let channels = wide.is_ok_and(|shape| shape.get(1).is_some_and(|inputs| *inputs != h));
     let option = if channels { format!("channels: {count}") } else { "hyper_act".to_owned() };
-    Err(Error::unsupported(option, format!("our layers have one D per channel, but {name} is {shape:?}")))
+    Err(Error::unsupported(
+        option,
+        format!("our layers have one D per channel, but {name} is {shape:?}"),
+    ))
 }
 
 /// Whether the output projection is gated.

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use dss_format::encoder::{ENCODER, Encoder};
 use dss_format::mixer::{Discretisation, Variant};
 use dss_format::{
-    Array, CheckpointMeta, InputKind, Io, ModelConfig, ModelFile, NormKind, Numbers, OutputKind, Pool,
+    Array, CheckpointMeta, InputKind, Io, ModelConfig, ModelFile, NormKind, Numbers, OutputKind,
+    Pool,
 };
 
 use crate::checkpoint::Checkpoint;
@@ -214,7 +215,8 @@ fn norm_kind(tensors: &Tensors<'_>, names: &NormNames) -> Result<NormKind> {
     if affine.iter().any(|name| tensors.has(name)) {
         return Ok(NormKind::Layer);
     }
-    let what = format!("{prefix}.* has no tensors: layers without a norm, or with one of another kind");
+    let what =
+        format!("{prefix}.* has no tensors: layers without a norm, or with one of another kind");
     Err(Error::unsupported("norm", what))
 }
 

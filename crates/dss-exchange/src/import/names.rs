@@ -41,9 +41,9 @@ impl Names {
         let has = |name: &str| checkpoint.get(name).is_some();
         let begins = |prefix: &str| checkpoint.names().any(|name| name.starts_with(prefix));
         let program = if begins("s4_layers.") {
-            let full = checkpoint.names().any(|name| {
-                name.starts_with("s4_layers.") && name.contains(".layer.kernel.")
-            });
+            let full = checkpoint
+                .names()
+                .any(|name| name.starts_with("s4_layers.") && name.contains(".layer.kernel."));
             if full { Program::S4Example } else { Program::S4dExample }
         } else if begins("model.layers.") {
             let s4 = checkpoint.names().any(|name| name.contains(".layer.layer.kernel."));
@@ -73,9 +73,9 @@ impl Names {
             Program::Dss | Program::S4 => (false, "model.layers."),
             Program::S4Example | Program::S4dExample => (true, "s4_layers."),
         };
-        let indices = checkpoint.names().filter_map(|name| {
-            name.strip_prefix(blocks)?.split('.').next()?.parse::<usize>().ok()
-        });
+        let indices = checkpoint
+            .names()
+            .filter_map(|name| name.strip_prefix(blocks)?.split('.').next()?.parse::<usize>().ok());
         let layers = indices.max().and_then(|last| last.checked_add(1));
         let layers = layers.filter(|layers| *layers <= checkpoint.names().count());
         let layers = layers.ok_or_else(|| {
@@ -83,7 +83,11 @@ impl Names {
         })?;
         let numbered = |part: &str| {
             let first = format!("{part}.0");
-            if begins(&format!("{first}.")) && !has(&format!("{part}.weight")) { first } else { part.to_owned() }
+            if begins(&format!("{first}.")) && !has(&format!("{part}.weight")) {
+                first
+            } else {
+                part.to_owned()
+            }
         };
         let (encoder, decoder) = (numbered("encoder"), numbered("decoder"));
         let pair = format!("{decoder}.retrieval.classifier");
@@ -147,11 +151,23 @@ impl Names {
     pub(super) fn refuse_tensors(&self, tensors: &Tensors<'_>) -> Result<()> {
         let with = |part: &str| tensors.names().find(|name| name.contains(part)).map(str::to_owned);
         let refused = [
-            (".Lambda_log_im", "version: exp-re-im", "our kernels are softmax, exp and exp-no-scale"),
+            (
+                ".Lambda_log_im",
+                "version: exp-re-im",
+                "our kernels are softmax, exp and exp-no-scale",
+            ),
             (".residual.", "residual", "our blocks add what they read, without weights"),
-            (".retrieval.classifier.4.", "decoder.nli: false", "our head of pairs reads a, b, a − b and a·b"),
+            (
+                ".retrieval.classifier.4.",
+                "decoder.nli: false",
+                "our head of pairs reads a, b, a − b and a·b",
+            ),
             (".weight_g", "weight_norm", "our projections have plain weights"),
-            (".input_linear.", "bottleneck or gate", "our layers have no projection before the state space"),
+            (
+                ".input_linear.",
+                "bottleneck or gate",
+                "our layers have no projection before the state space",
+            ),
             (".output_gate.", "gate", "our layers have no such gate"),
         ];
         for (part, option, what) in refused {

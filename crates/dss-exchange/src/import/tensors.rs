@@ -108,7 +108,8 @@ impl<'a> Tensors<'a> {
             return Ok(());
         }
         let (count, more) = (surplus.len(), surplus.len().saturating_sub(SHOWN));
-        let shown: Vec<String> = surplus.iter().take(SHOWN).map(|name| self.described(name)).collect();
+        let shown: Vec<String> =
+            surplus.iter().take(SHOWN).map(|name| self.described(name)).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let what = if count == 1 { "entry" } else { "entries" };
         Err(Error::model(format!(

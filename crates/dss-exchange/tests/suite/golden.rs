@@ -59,13 +59,17 @@ impl Tensors {
         let tensors = file.iter().map(|(name, view)| {
             let bytes = view.data();
             let numbers = match format!("{:?}", view.dtype()).as_str() {
-                "F64" => bytes.chunks(8).map(|x| f64::from_le_bytes(x.try_into().unwrap())).collect(),
-                "F32" => {
-                    bytes.chunks(4).map(|x| f32::from_le_bytes(x.try_into().unwrap()).into()).collect()
+                "F64" => {
+                    bytes.chunks(8).map(|x| f64::from_le_bytes(x.try_into().unwrap())).collect()
                 }
-                "I64" => {
-                    bytes.chunks(8).map(|x| i64::from_le_bytes(x.try_into().unwrap()) as f64).collect()
-                }
+                "F32" => bytes
+                    .chunks(4)
+                    .map(|x| f32::from_le_bytes(x.try_into().unwrap()).into())
+                    .collect(),
+                "I64" => bytes
+                    .chunks(8)
+                    .map(|x| i64::from_le_bytes(x.try_into().unwrap()) as f64)
+                    .collect(),
                 other => panic!("{name} is {other}"),
             };
             (name.to_owned(), (view.shape().to_vec(), numbers))
@@ -149,7 +153,8 @@ fn the_logits_of_their_programs() {
                 let config = path.with_file_name(format!("{name}.config.yaml"));
                 let io = Tensors::read(&path.with_file_name(format!("{name}.io.safetensors")));
                 let bytes = fs::read(&path).unwrap();
-                let reason = REFUSED.iter().find(|(end, _)| format!("{folder}/{name}").ends_with(end));
+                let reason =
+                    REFUSED.iter().find(|(end, _)| format!("{folder}/{name}").ends_with(end));
                 for prefix in ["", "short."] {
                     let logits = format!("{prefix}logits");
                     if io.get(&logits).is_none() {
@@ -207,7 +212,8 @@ fn unusual_but_legal_files() {
             };
             let imported = import(&fs::read(&path).unwrap(), &options);
             let imported = imported.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            let names = [format!("logits.{stem}"), format!("logits.{}", stem.replace(".legacy", ""))];
+            let names =
+                [format!("logits.{stem}"), format!("logits.{}", stem.replace(".legacy", ""))];
             let logits = names.iter().find(|name| io.get(name).is_some());
             let logits = logits.unwrap_or_else(|| panic!("no logits for {stem}"));
             let worst = distance(&model(&imported), &io, "", logits);
@@ -232,7 +238,8 @@ fn refused_by_the_name_of_the_option() {
         ("decoder_sum", "decoder.mode: sum"),
     ];
     // Those that leave tensors behind need no configuration.
-    let by_tensors = ["hyper_act", "channels_2", "exp_re_im", "affine_residual", "retrieval_not_nli"];
+    let by_tensors =
+        ["hyper_act", "channels_2", "exp_re_im", "affine_residual", "retrieval_not_nli"];
     for root in roots() {
         for (name, path) in checkpoints(&root.join("refuse")) {
             let (_, word) = words.iter().find(|(known, _)| *known == name).expect("a known file");

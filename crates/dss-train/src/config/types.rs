@@ -68,6 +68,8 @@ pub struct TrainConfig {
     pub carry: bool,
     /// Seconds between saved states; evaluations and epoch ends always save; 0 = only those.
     pub checkpoint_seconds: u64,
+    /// Whether the metrics are also written as an event file for TensorBoard.
+    pub tensorboard: bool,
 }
 
 impl TrainConfig {
@@ -149,6 +151,7 @@ impl Default for TrainConfig {
             delta_log_bound: 10.0,
             carry: false,
             checkpoint_seconds: 60,
+            tensorboard: false,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::tensorboard::{EventFile, FILE};
 use crate::error::{Error, Result};
 use crate::scores::Scores;
 
@@ -106,6 +107,8 @@ pub(crate) struct Metrics {
     lines: u64,
     /// Time stamp of the last line.
     seconds: f64,
+    /// The same numbers for TensorBoard, with `train.tensorboard`.
+    events: Option<EventFile>,
 }
 
 impl Metrics {
@@ -114,7 +117,8 @@ impl Metrics {
         let fail = |error| Error::io("cannot write", path)(error);
         if lines == 0 {
             let file = File::create(path).map_err(fail)?;
-            return Ok(Self { path: path.into(), file, bytes: 0, lines: 0, seconds: 0.0 });
+            let (path, events) = (path.into(), None);
+            return Ok(Self { path, file, bytes: 0, lines: 0, seconds: 0.0, events });
         }
         let text = std::fs::read_to_string(path).map_err(Error::io("cannot read", path))?;
         let kept: Vec<&str> = complete_lines(&text).take(lines as usize).collect();
@@ -131,7 +135,17 @@ impl Metrics {
         let bytes = kept.iter().map(|line| line.len() as u64 + 1).sum();
         let mut file = OpenOptions::new().write(true).open(path).map_err(fail)?;
         file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).map_err(fail)?;
-        Ok(Self { path: path.into(), file, bytes, lines, seconds: last.seconds() })
+        let (path, events) = (path.into(), None);
+        Ok(Self { path, file, bytes, lines, seconds: last.seconds(), events })
+    }
+
+    /// The same with a file of events for TensorBoard beside it, if it is wanted.
+    pub(crate) fn with_events(mut self, wanted: bool) -> Result<Self> {
+        if wanted {
+            let records = read_metrics(&self.path)?;
+            self.events = Some(EventFile::create(&self.path.with_file_name(FILE), &records)?);
+        }
+        Ok(self)
     }
 
     /// Lines written.
@@ -155,7 +169,10 @@ impl Metrics {
         self.bytes += line.len() as u64;
         self.lines += 1;
         self.seconds = record.seconds();
-        Ok(())
+        match &mut self.events {
+            Some(events) => events.append(record),
+            None => Ok(()),
+        }
     }
 
     /// Makes sure that all lines are on the disk: a saved state refers to them.

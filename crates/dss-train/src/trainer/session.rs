@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
             split_hash: task.split_hash.clone(),
             ..TrainingState::default()
         };
-        let metrics = Metrics::open(&run.metrics(), 0)?;
+        let metrics = Metrics::open(&run.metrics(), 0)?.with_events(config.train.tensorboard)?;
         let mut session = Self {
             average: (config.train.average > 0.0).then(|| model.clone()),
             rates: rates(config, &state),
@@ -97,7 +97,8 @@ impl<'a> Session<'a> {
         let SavedTraining { state, model, average, optimiser, carry } =
             SavedTraining::newest(config, task, run, device, observer)?;
         restoring::check_best(config, &state, &run.best(), device)?;
-        let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?;
+        let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?
+            .with_events(config.train.tensorboard)?;
         clock.continue_from(metrics.seconds());
         run.write_config(config)?;
         Ok(Self {
