@@ -60,7 +60,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 model.step(&mut state, Input::Values(values), y)?;
             }
             whole = model.forward(Input::Values(&values))?;
-            (Dtype::F32, vec![steps, channels], values.iter().flat_map(|x| x.to_le_bytes()).collect())
+            (
+                Dtype::F32,
+                vec![steps, channels],
+                values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            )
         }
     };
     let raw = |numbers: &[f32]| numbers.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
