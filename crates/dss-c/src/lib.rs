@@ -218,8 +218,8 @@ pub unsafe extern "C" fn dss_model_from_bytes(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dss_model_free(model: *mut DssModel) {
     if !model.is_null() {
-        // SAFETY: the caller's promise.
         guarded(|| {
+            // SAFETY: the caller's promise.
             drop(unsafe { Box::from_raw(model) });
             Ok(())
         });
@@ -456,8 +456,8 @@ pub unsafe extern "C" fn dss_stream_reset(stream: *mut DssStream) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dss_stream_free(stream: *mut DssStream) {
     if !stream.is_null() {
-        // SAFETY: the caller's promise.
         guarded(|| {
+            // SAFETY: the caller's promise.
             drop(unsafe { Box::from_raw(stream) });
             Ok(())
         });

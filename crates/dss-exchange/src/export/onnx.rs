@@ -372,11 +372,8 @@ impl Graph {
             self.floats(&format!("{layer}.{name}"), &shape, &numbers)
         };
         let high = |x: f64| f64::from(x as f32);
-        let [re, im] = [
-            modes.a.iter().map(|a| a.re).collect(),
-            modes.a.iter().map(|a| a.im).collect::<Vec<f64>>(),
-        ];
-        let re: Vec<f64> = re;
+        let re: Vec<f64> = modes.a.iter().map(|a| a.re).collect();
+        let im: Vec<f64> = modes.a.iter().map(|a| a.im).collect();
         let a_re = part("a_re", re.clone());
         let a_im = part("a_im", im.clone());
         let a_re_low = part("a_re_low", re.iter().map(|x| x - high(*x)).collect());

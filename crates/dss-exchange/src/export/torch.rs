@@ -148,7 +148,7 @@ impl Tensors<'_> {
                 self.put(format!("{theirs}.kernel.Lambda_im"), &[n], &part(1));
             }
             let delta = [h, dss.delta.per_channel()];
-            let delta = if delta[1] == 1 { &delta[..1] } else { &delta };
+            let delta = if delta[1] == 1 { &delta[..1] } else { &delta[..] };
             self.copy(&format!("{ours}.delta_log"), format!("{theirs}.kernel.log_dt"), delta);
             self.copy(&format!("{ours}.w"), format!("{theirs}.kernel.W"), &[kernels, h, n, 2]);
             self.copy(&format!("{ours}.d"), format!("{theirs}.D"), &[1, h]);
