@@ -51,7 +51,7 @@ impl Names {
         } else if begins("layers_0.seq.") || begins("params.layers_0.seq.") {
             return Err(Error::unsupported(
                 "annotated-s4",
-                "its layers use the tanh form of GELU and norms with ε = 1e-6, which our state spaces do not have",
+                "its layers use the tanh form of GELU, ours the exact one",
             ));
         } else if checkpoint.names().next().is_none() {
             return Err(Error::model("it has no tensors"));
