@@ -1,18 +1,33 @@
 //! `dss export` and `dss import`
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dss_data::units;
+use dss_exchange::export::{onnx, torch};
+use dss_exchange::{DeltaTransform, ImportOptions, Pooling, Settings};
+use dss_format::mixer::{Discretisation, Variant};
 use dss_infer::{Model, ModelFile, Precision};
 use dss_nn::checkpoint;
 
-use crate::args::{ExportArgs, ImportArgs};
+use crate::args::{
+    DiscretisationArg, DtArg, ExportArgs, ForeignArgs, ImportArgs, PoolArg, VariantArg,
+};
 use crate::failure::Failure;
-use crate::{card, device, output, runs};
+use crate::{card, device, output, runs, text};
 
 pub fn export(args: ExportArgs) -> Result<ExitCode, Failure> {
     let from = runs::model_file(&args.model)?;
+    match args.to.to_str() {
+        Some("torch") => return export_torch(&args, &from),
+        Some("onnx") => return export_onnx(&args, &from),
+        _ if args.out.is_some() => {
+            let message = "--out is for --to torch and --to onnx";
+            return Err(Failure::usage(message).hint("name the file with --to FILE"));
+        }
+        _ => {}
+    }
     let file = read(&from)?;
     let precision = if args.f16 { Precision::F16 } else { Precision::Full };
     let bytes = file.to_bytes(precision).map_err(|e| named(&from, e))?;
@@ -32,15 +47,111 @@ pub fn export(args: ExportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn export_torch(args: &ExportArgs, from: &Path) -> Result<ExitCode, Failure> {
+    let out = place(args, ".torch.safetensors")?;
+    let files = torch::to_torch(&read(from)?).map_err(|e| about(from, e))?;
+    write(from, &out, &files.tensors)?;
+    let config = out.with_extension("config.yaml");
+    checkpoint::write_whole(&config, files.config.as_bytes())?;
+    output::line(&format!("{}\t{}", out.display(), units::bytes(files.tensors.len() as u64)))?;
+    output::line(&format!("{}\tconfiguration", config.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn export_onnx(args: &ExportArgs, from: &Path) -> Result<ExitCode, Failure> {
+    let out = place(args, ".onnx")?;
+    let bytes = onnx::to_onnx(&read(from)?).map_err(|e| about(from, e))?;
+    write(from, &out, &bytes)?;
+    output::line(&format!("{}\t{}", out.display(), units::bytes(bytes.len() as u64)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where a file for another program goes.
+fn place(args: &ExportArgs, ending: &str) -> Result<PathBuf, Failure> {
+    if args.f16 {
+        let message = "--f16 is for our own files, not for --to torch and --to onnx";
+        return Err(Failure::usage(message));
+    }
+    if let Some(out) = &args.out {
+        return Ok(out.clone());
+    }
+    let full = args.model.canonicalize()?;
+    let name = if full.is_dir() { full.file_name() } else { full.file_stem() };
+    let name = name.unwrap_or_default().to_string_lossy();
+    Ok(PathBuf::from(format!("{name}{ending}")))
+}
+
 pub fn import(args: ImportArgs) -> Result<ExitCode, Failure> {
-    let file = read(&args.file)?;
-    let bytes = file.to_bytes(Precision::Full).map_err(|e| named(&args.file, e))?;
-    Model::from_bytes(&bytes).map_err(|e| named(&args.file, e))?;
-    write(&args.file, &args.to, &bytes)?;
+    let path = &args.file;
+    let bytes = fs::read(path)
+        .map_err(|source| Failure::from(dss_infer::Error::Io { path: path.clone(), source }))?;
+    let file = if dss_exchange::is_model_file(&bytes) {
+        if let Some(option) = args.foreign.first() {
+            let message =
+                format!("{} is a model file of dss and says all of itself", path.display());
+            return Err(Failure::usage(message).hint(format!("leave out {option}")));
+        }
+        ModelFile::from_bytes(&bytes).map_err(|e| named(path, e))?
+    } else {
+        let imported =
+            dss_exchange::import(&bytes, &options(&args.foreign)?).map_err(|e| about(path, e))?;
+        for note in &imported.notes {
+            eprintln!("note: {}", text::printable(note));
+        }
+        imported.file
+    };
+    drop(bytes);
+    let bytes = file.to_bytes(Precision::Full).map_err(|e| named(path, e))?;
+    Model::from_bytes(&bytes).map_err(|e| named(path, e))?;
+    write(path, &args.to, &bytes)?;
     // As training will.
     checkpoint::load(&args.to, &device::named("cpu")?)?;
     output::line(&format!("{}\t{}", args.to.display(), units::bytes(bytes.len() as u64)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn options(args: &ForeignArgs) -> Result<ImportOptions, Failure> {
+    let settings = match &args.config {
+        None => None,
+        Some(path) => {
+            let text = fs::read_to_string(path)
+                .map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+            Some(Settings::from_yaml(&text).map_err(|e| about(path, e))?)
+        }
+    };
+    Ok(ImportOptions {
+        settings,
+        len: args.len,
+        variant: args.variant.map(|variant| match variant {
+            VariantArg::Softmax => Variant::Softmax,
+            VariantArg::Exp => Variant::Exp,
+            VariantArg::ExpNoScale => Variant::ExpNoScale,
+        }),
+        pooling: args.pool.map(|pool| match pool {
+            PoolArg::Mean => Pooling::Mean,
+            PoolArg::Last => Pooling::Last,
+            PoolArg::None => Pooling::None,
+        }),
+        kernel_len: args.kernel_len,
+        prenorm: args.prenorm,
+        discretisation: args.discretisation.map(|rule| match rule {
+            DiscretisationArg::Zoh => Discretisation::Zoh,
+            DiscretisationArg::Bilinear => Discretisation::Bilinear,
+        }),
+        delta: args.dt.map(|transform| match transform {
+            DtArg::Exp => DeltaTransform::Exp,
+            DtArg::Softplus => DeltaTransform::Softplus,
+        }),
+    })
+}
+
+/// An error about a file; what the user has to say is wrong usage.
+fn about(path: &Path, error: dss_exchange::Error) -> Failure {
+    let message = format!("{}: {error}", path.display());
+    match error {
+        dss_exchange::Error::Unknown(_) => Failure::usage(message),
+        _ => Failure::failed(eyre::eyre!(message)),
+    }
 }
 
 fn read(path: &Path) -> Result<ModelFile, Failure> {

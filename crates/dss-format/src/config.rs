@@ -90,6 +90,8 @@ pub struct ModelConfig {
     pub norm_eps: f64,
     /// true: x + f(norm(x)), with one more norm after the last block; false: norm(x + f(x)).
     pub prenorm: bool,
+    /// Whether there is a norm after the last block (prenorm only).
+    pub last_norm: bool,
     /// Initial gain γ of the norm after the last block (prenorm only).
     pub last_gain: f64,
     /// Width of a feed-forward part after the mixer of each block; 0 = none.
@@ -104,7 +106,7 @@ pub struct ModelConfig {
     pub positions: Positions,
     /// How a sequence becomes one vector: mean (over its true length), last (position) or cls (an extra first position).
     pub pool: Pool,
-    /// Width of a hidden relu layer in the head; 0 = none.
+    /// Width of a hidden relu layer in the head; 0 = none. Of pairs, width of their GELU layer; 0 = h.
     pub head_hidden: usize,
     /// Implementation: fused (CPU), composed (any device) or auto.
     pub form: Form,
@@ -120,6 +122,7 @@ impl Default for ModelConfig {
             norm: NormKind::default(),
             norm_eps: 1e-5,
             prenorm: false,
+            last_norm: true,
             last_gain: 1.0,
             ff: 0,
             gelu: Gelu::default(),
@@ -158,6 +161,10 @@ impl ModelConfig {
             let what = format!("norm_eps must be above 0 and at most 1, but is {norm_eps}");
             return Err(Error::setting(&["model.norm_eps"], what));
         }
+        if !self.last_norm && !self.prenorm {
+            let what = "last_norm = false is for prenorm = true: other models have no norm after the last block";
+            return Err(Error::setting(&["model.last_norm"], what));
+        }
         if self.form == Form::Fused && self.norm == NormKind::LayerScalar {
             let what =
                 "norm = \"layer-scalar\" has no fused form: set form to \"auto\" or \"composed\"";
@@ -181,13 +188,18 @@ impl ModelConfig {
                 "pool = \"cls\" is for answers about whole sequences, not about every position";
             return Err(Error::setting(&["model.pool"], what));
         }
-        if self.head_hidden > 0 && matches!(io.output, OutputKind::Pair { .. }) {
-            let what =
-                "head_hidden has no meaning for pairs, whose head has a hidden layer: set it to 0";
-            return Err(Error::setting(&["model.head_hidden"], what));
-        }
         self.mixer.settings().validate_io(io)?;
         self.validate(io.len)
+    }
+
+    /// Whether there is a norm between the last block and the head.
+    pub fn has_last_norm(&self) -> bool {
+        self.prenorm && self.last_norm
+    }
+
+    /// Width of the hidden layer in a head of pairs.
+    pub fn pair_width(&self) -> usize {
+        if self.head_hidden == 0 { self.h } else { self.head_hidden }
     }
 
     /// How many positions the blocks see of a sequence of length l: one more with cls pooling.

@@ -13,8 +13,8 @@
 //! | `side.start` | `[l, H]`: the second stream of mixers that have one, before the first layer |
 //! | `side.norm.*`, `side.input_norm.*` | `[H]` each: LayerNorms of the second stream and of the sequence there |
 //! | `stages.{i}.*` | in place of layers, what the file of a stack of its own declares |
-//! | `norm.*` | the last norm of a pre-norm stack |
-//! | `head.weight`, `.bias` | `[O, H]`, `[O]` (`[O, F]` of stages that leave F numbers); of pairs `head.hidden.*` `[H, 4H]` and `head.out.*` `[O, H]`; with `head_hidden` = F `head.hidden.*` `[F, H]` and `head.out.*` `[O, F]` |
+//! | `norm.*` | the last norm of a pre-norm stack, unless `last_norm` is false |
+//! | `head.weight`, `.bias` | `[O, H]`, `[O]` (`[O, F]` of stages that leave F numbers); of pairs `head.hidden.*` `[F, 4H]` and `head.out.*` `[O, F]`, F = `head_hidden` or H; else with `head_hidden` = F `head.hidden.*` `[F, H]` and `head.out.*` `[O, F]` |
 //!
 //! Weight matrices are `[out, in]` as in PyTorch.
 
@@ -171,13 +171,13 @@ impl ModelConfig {
         if self.positions == Positions::Learned {
             all.push(other("positions", &[self.positions_for(io.len), h]));
         }
-        if self.prenorm {
+        if self.has_last_norm() {
             all.extend(self.norm_tensors("norm", h));
         }
         match io.output {
             OutputKind::Pair { outputs } => {
-                all.extend(linear("head.hidden", features.saturating_mul(4), h));
-                all.extend(linear("head.out", h, outputs));
+                all.extend(linear("head.hidden", features.saturating_mul(4), self.pair_width()));
+                all.extend(linear("head.out", self.pair_width(), outputs));
             }
             OutputKind::Sequence { outputs } | OutputKind::Position { outputs } => {
                 if self.head_hidden == 0 {

@@ -49,7 +49,7 @@ impl Model {
         let layers = layers.collect::<Result<_>>()?;
         let side = config.mixer.settings().side_stream();
         let side = side.map(|_| SideStream::new(config.h, config.positions, arrays.within("side")));
-        let mut norm = match config.prenorm {
+        let mut norm = match config.has_last_norm() {
             true => self::norm(config, arrays.within("norm")),
             false => Norm::Identity,
         };

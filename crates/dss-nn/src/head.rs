@@ -83,7 +83,7 @@ impl Head {
             OutputKind::Sequence { outputs } => Self::Sequence(readout(outputs)),
             OutputKind::Position { outputs } => Self::Position(readout(outputs)),
             OutputKind::Pair { outputs } => {
-                Self::Pair(TwoLayers::new(4 * features, h, outputs, seed, device))
+                Self::Pair(TwoLayers::new(4 * features, config.pair_width(), outputs, seed, device))
             }
         }
     }

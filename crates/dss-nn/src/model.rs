@@ -124,7 +124,7 @@ impl Model {
             layers,
             stages: Stage::all(config, io, seed, device),
             side: side.map(|l| SideStream::new(l, h, seed, device)),
-            norm: config.prenorm.then(|| last_norm().with_gain(config.last_gain)),
+            norm: config.has_last_norm().then(|| last_norm().with_gain(config.last_gain)),
             head: Head::of_features(features, config, io.output, seed, device),
             cls: (config.pool == Pool::Cls).then(|| parameter(vec![0.0; h], [h], device)),
             positions: (config.positions == Positions::Learned)

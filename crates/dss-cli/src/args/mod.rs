@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod data;
+mod exchange;
 mod measure;
 mod runs;
 mod streams;
@@ -10,6 +11,7 @@ use clap::{Parser, Subcommand};
 use dss_train::config::Request;
 
 pub use self::data::*;
+pub use self::exchange::*;
 pub use self::measure::*;
 pub use self::runs::*;
 pub use self::streams::*;
@@ -50,9 +52,9 @@ pub enum Command {
     Stream(StreamArgs),
     /// Let a language model write
     Generate(GenerateArgs),
-    /// Write the best checkpoint of a run as one file for `dss stream`, `dss-infer` or a browser
+    /// Write the best checkpoint of a run as one file: for `dss stream`, `dss-infer`, a browser, PyTorch or ONNX
     Export(ExportArgs),
-    /// Make a checkpoint of an exported file
+    /// Make a checkpoint of an exported file, or of a checkpoint of ag1988/dss or the S4 repository
     Import(ImportArgs),
     /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
     Inspect(InspectArgs),

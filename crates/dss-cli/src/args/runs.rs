@@ -57,6 +57,9 @@ pub struct TrainArgs {
     pub threads: Option<usize>,
     #[command(flatten)]
     pub group: GroupArgs,
+    /// Also write an event file for TensorBoard: short for --set train.tensorboard=true
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Events as JSON on standard output
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
@@ -83,6 +86,9 @@ impl TrainArgs {
     /// What is asked for, the data of the second argument included.
     pub fn request(&self) -> Result<Request, Failure> {
         let mut request = self.settings.clone();
+        if self.tensorboard {
+            request.sets.push(Setting::new("train.tensorboard", true));
+        }
         let Some(path) = &self.path else { return Ok(request) };
         let keys = TaskConfig::key_docs(&request.task).unwrap_or_default();
         if !keys.iter().any(|(key, _)| *key == "path") {

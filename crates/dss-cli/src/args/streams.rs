@@ -158,43 +158,6 @@ pub struct GenerateArgs {
     pub seed: u64,
 }
 
-/// `dss export`
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  dss export runs/speech-laptop-0 --to speech.safetensors
-  dss export runs/lm-laptop-0 --to lm.safetensors --f16
-
-With --f16 the weights have 11 bits and the file half the size; what a long memory multiplies (the eigenvalues and the
-step) keeps all its digits. A model card, a page of Markdown, is written beside the file, with the ending .md.")]
-pub struct ExportArgs {
-    /// The run directory, or a model file
-    #[arg(value_name = "RUN|FILE")]
-    pub model: PathBuf,
-    /// The file to write
-    #[arg(long, value_name = "FILE")]
-    pub to: PathBuf,
-    /// Weights in half precision
-    #[arg(long)]
-    pub f16: bool,
-}
-
-/// `dss import`
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  dss import speech.safetensors --to checkpoint.safetensors
-
-The checkpoint has all weights in single precision, as training and the library `dss-nn` read them.")]
-pub struct ImportArgs {
-    /// The model file
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// The checkpoint to write
-    #[arg(long, value_name = "CHECKPOINT")]
-    pub to: PathBuf,
-}
-
 fn span(text: &str) -> Result<Span, String> {
     let text = text.trim();
     let seconds = |number: &str| number.trim().parse::<f64>().ok();

@@ -3,6 +3,7 @@
 
 mod common;
 mod data;
+mod exchange;
 mod inspect;
 mod repro;
 mod server;

@@ -139,12 +139,13 @@ fn parameters_of_all_other_settings() {
     let mut checked = 0;
     for norm in [NormKind::Batch, NormKind::Layer, NormKind::LayerScalar] {
         for positions in [Positions::None, Positions::Fixed, Positions::Learned] {
-            for bits in 0..16 {
+            for bits in 0..32 {
                 let bit = |i: usize| bits >> i & 1 == 1;
                 let config = ModelConfig {
                     norm,
                     positions,
                     prenorm: bit(0),
+                    last_norm: !bit(4),
                     ff: if bit(1) { 6 } else { 0 },
                     head_hidden: if bit(2) { 4 } else { 0 },
                     pool: if bit(3) { Pool::Cls } else { Pool::Mean },
@@ -161,9 +162,9 @@ fn parameters_of_all_other_settings() {
             }
         }
     }
-    // Pairs have a head of their own, and cls pooling is for sequences and pairs.
-    let outputs = (3 + 2) + (2 + 1);
-    assert_eq!(checked, 3 * 3 * 2 * 2 * inputs.len() * outputs);
+    // Norms before with or without a last one, or after; cls pooling is for sequences and pairs.
+    let outputs = (3 + 3) + (2 + 2);
+    assert_eq!(checked, 3 * 3 * 3 * 2 * inputs.len() * outputs);
 }
 
 fn model(config: &ModelConfig) -> Model {

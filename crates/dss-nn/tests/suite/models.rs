@@ -202,15 +202,14 @@ fn settings_out_of_range_are_named() {
     ];
     let bad = bad.map(|(config, word)| (config, IO, word));
     let cls = ModelConfig { pool: Pool::Cls, bidirectional: true, ..small() };
-    let hidden = ModelConfig { head_hidden: 4, ..small() };
+    let no_last_norm = ModelConfig { prenorm: false, last_norm: false, ..small() };
     let sequence = Io { output: OutputKind::Sequence { outputs: 3 }, ..IO };
-    let pair = Io { output: OutputKind::Pair { outputs: 3 }, ..IO };
     let of_ends = [
         (configs::small(8, s4(4)), Io { len: usize::MAX, ..IO }, "kernel_len"),
         (small(), Io { len: 0, ..IO }, "length"),
         (cls, IO, "cls"),
         (ModelConfig { pool: Pool::Cls, ..small() }, sequence, "bidirectional"),
-        (hidden, pair, "head_hidden"),
+        (no_last_norm, IO, "last_norm"),
     ];
     for (config, io, word) in bad.into_iter().chain(of_ends) {
         let error = Model::new(&config, &io, 0, &Device::flex()).unwrap_err();

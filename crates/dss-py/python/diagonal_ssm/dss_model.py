@@ -221,7 +221,8 @@ class Model(nn.Module):
         tokens = given["kind"] == "tokens"
         self.encoder = nn.Embedding(given["vocab"], h) if tokens else nn.Linear(given["channels"], h)
         self.layers = nn.ModuleList(Block(model, length) for _ in range(model["layers"]))
-        self.norm = Norm(model["norm"], h, model.get("norm_eps", 1e-5)) if model["prenorm"] else nn.Identity()
+        last_norm = model["prenorm"] and model.get("last_norm", True)
+        self.norm = Norm(model["norm"], h, model.get("norm_eps", 1e-5)) if last_norm else nn.Identity()
         if answer["kind"] == "pair" or model.get("head_hidden"):
             raise ValueError("this file has no heads with a hidden layer and none for pairs of sequences")
         self.each_position, self.pool = answer["kind"] == "position", model["pool"]

@@ -71,6 +71,8 @@ pub struct TrainConfig {
     pub carry: bool,
     /// Seconds between saved states; evaluations and epoch ends always save; 0 = only those.
     pub checkpoint_seconds: u64,
+    /// Whether the metrics are also written as an event file for TensorBoard.
+    pub tensorboard: bool,
 }
 
 impl TrainConfig {
@@ -158,6 +160,7 @@ impl Default for TrainConfig {
             delta_log_bound: 10.0,
             carry: false,
             checkpoint_seconds: 60,
+            tensorboard: false,
         }
     }
 }

@@ -6,13 +6,14 @@ use crate::config::Config;
 
 /// Settings that may change when a run is resumed: where the data is (its hash is checked), and what does not change
 /// the steps.
-pub(crate) const FREE: [&str; 6] = [
+pub(crate) const FREE: [&str; 7] = [
     "task.path",
     "task.dir",
     "task.cache",
     "train.checkpoint_seconds",
     "train.early_stop",
     "train.eval_batch",
+    "train.tensorboard",
 ];
 
 /// `key: old -> new` of every setting that may not change when a run is resumed.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::tensorboard::{EventFile, FILE};
 use crate::error::{Error, Result};
 use crate::scores::Scores;
 
@@ -107,6 +108,8 @@ pub(crate) struct Metrics {
     lines: u64,
     /// Time stamp of the last line.
     seconds: f64,
+    /// The same numbers for TensorBoard, with `train.tensorboard`.
+    events: Option<EventFile>,
 }
 
 impl Metrics {
@@ -138,11 +141,20 @@ impl Metrics {
 
     /// A count of `lines` lines that another rank writes.
     pub(crate) fn unwritten(lines: u64) -> Self {
-        Self { path: PathBuf::new(), file: None, bytes: 0, lines, seconds: 0.0 }
+        Self { path: PathBuf::new(), file: None, bytes: 0, lines, seconds: 0.0, events: None }
     }
 
     fn at(self, path: &Path) -> Self {
         Self { path: path.into(), ..self }
+    }
+
+    /// The same with a file of events for TensorBoard beside it, if it is wanted.
+    pub(crate) fn with_events(mut self, wanted: bool) -> Result<Self> {
+        if wanted {
+            let records = read_metrics(&self.path)?;
+            self.events = Some(EventFile::create(&self.path.with_file_name(FILE), &records)?);
+        }
+        Ok(self)
     }
 
     /// Lines written.
@@ -168,7 +180,10 @@ impl Metrics {
         self.bytes += line.len() as u64;
         self.lines += 1;
         self.seconds = record.seconds();
-        Ok(())
+        match &mut self.events {
+            Some(events) => events.append(record),
+            None => Ok(()),
+        }
     }
 
     /// Makes sure that all lines are on the disk: a saved state refers to them.

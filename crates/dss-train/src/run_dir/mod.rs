@@ -14,6 +14,7 @@
 //! last.old/           the save before, for when a file of last/ cannot be read
 //! answers.json        what the best model says about some test examples
 //! environment.json    machine and program of the last part
+//! events.out.tfevents.dss   the metrics for TensorBoard, with train.tensorboard
 //! report.html
 //! ```
 //!
@@ -25,6 +26,7 @@ mod metrics;
 mod ownership;
 mod state;
 pub(crate) mod sums;
+mod tensorboard;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,13 +39,14 @@ pub(crate) use differences::FREE;
 pub use differences::between as differences;
 pub(crate) use metrics::{Metrics, stored_test};
 use ownership::Claim;
+use tensorboard::FILE as EVENTS;
 
 pub use metrics::{EvalRecord, Record, TrainRecord, read_metrics};
 pub use state::{Best, TrainingState};
 
 /// The files of a run directory that are written whole.
-const FILES: [&str; 5] =
-    ["config.toml", "best.safetensors", "answers.json", "environment.json", "report.html"];
+const FILES: [&str; 6] =
+    ["config.toml", "best.safetensors", "answers.json", "environment.json", "report.html", EVENTS];
 
 /// `last/`, and the names it has while it is exchanged.
 const LAST: [&str; 4] = ["last", "last.tmp", "last.new", "last.old"];
@@ -110,7 +113,9 @@ impl RunDir {
         let empty = |path: &Path| {
             path.symlink_metadata().is_ok_and(|data| data.is_file() && data.len() == 0)
         };
-        let names = FILES.into_iter().chain(["metrics.jsonl"]).chain(LAST);
+        // Events are made of the metrics and may be left by the same run.
+        let names = FILES.into_iter().filter(|name| *name != EVENTS);
+        let names = names.chain(["metrics.jsonl"]).chain(LAST);
         let mut paths = names.map(|name| self.root.join(name));
         paths.find(|path| {
             path.symlink_metadata().is_ok() && !(path.ends_with("metrics.jsonl") && empty(path))

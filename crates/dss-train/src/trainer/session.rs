@@ -63,7 +63,8 @@ impl<'a> Session<'a> {
             session.model = transfer::started_from(model, from, labels, device, observer)?;
             session.average = session.average.map(|_| session.model.clone());
         }
-        session.metrics = Metrics::open(&run.metrics(), 0)?;
+        session.metrics =
+            Metrics::open(&run.metrics(), 0)?.with_events(config.train.tensorboard)?;
         run.write_config(config)?;
         session.save(&mut ())?;
         Ok(session)
@@ -114,7 +115,8 @@ impl<'a> Session<'a> {
         let SavedTraining { state, model, average, optimiser, carry } =
             SavedTraining::newest(config, task, run, device, observer)?;
         restoring::check_best(config, &state, &run.best(), device)?;
-        let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?;
+        let metrics = Metrics::open(&run.metrics(), state.metrics_lines)?
+            .with_events(config.train.tensorboard)?;
         clock.continue_from(metrics.seconds());
         run.write_config(config)?;
         Ok(Self {

@@ -1,0 +1,41 @@
+/* Classifies a WAV file (16-bit, mono, at the model's rate): classify MODEL.safetensors WORD.wav */
+#include "dss.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check(int code) {
+  if (code != DSS_OK) { fprintf(stderr, "error: %s\n", dss_error()); exit(1); }
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) { fprintf(stderr, "usage: classify MODEL.safetensors WORD.wav\n"); return 2; }
+  dss_model *model;
+  check(dss_model_load(argv[1], &model));
+  FILE *file = fopen(argv[2], "rb");
+  unsigned char head[12], chunk[8];
+  if (!file || fread(head, 1, 12, file) != 12 || memcmp(head, "RIFF", 4) || memcmp(head + 8, "WAVE", 4)) {
+    fprintf(stderr, "error: not a WAV file\n");
+    return 1;
+  }
+  size_t bytes = 0; /* of the chunk with the samples; others are skipped */
+  while (fread(chunk, 1, 8, file) == 8) {
+    bytes = chunk[4] | chunk[5] << 8 | chunk[6] << 16 | (size_t)chunk[7] << 24;
+    if (!memcmp(chunk, "data", 4)) break;
+    fseek(file, (long)(bytes + bytes % 2), SEEK_CUR);
+  }
+  size_t count = 0, room = dss_model_length(model), outputs = dss_model_outputs(model);
+  float *samples = calloc(room, sizeof *samples), *scores = calloc(outputs, sizeof *scores);
+  unsigned char pair[2];
+  while (count < room && count < bytes / 2 && fread(pair, 1, 2, file) == 2)
+    samples[count++] = (float)(int16_t)(pair[0] | pair[1] << 8) / 32768.0f;
+  check(dss_model_scale(model, samples, count));
+  check(dss_forward_values(model, samples, count, scores, outputs));
+  size_t best = 0;
+  for (size_t i = 1; i < outputs; i++) if (scores[i] > scores[best]) best = i;
+  const char *label = dss_model_label(model, best);
+  printf("%s\t%.4f\n", label ? label : "?", scores[best]);
+  dss_model_free(model);
+  free(samples), free(scores), fclose(file);
+  return 0;
+}

@@ -1,0 +1,148 @@
+//! Models out and in: export, import.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use super::values::positive;
+
+/// `dss export`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss export runs/speech-laptop-0 --to speech.safetensors
+  dss export runs/lm-laptop-0 --to lm.safetensors --f16
+  dss export runs/listops-laptop-0 --to torch --out listops.safetensors
+  dss export runs/speech-laptop-0 --to onnx --out speech.onnx
+
+With --f16 the weights have 11 bits and the file half the size; what a long memory multiplies (the eigenvalues and the
+step) keeps all its digits. A model card, a page of Markdown, is written beside the file, with the ending .md.
+
+--to torch writes safetensors with the names of the authors' programs (ag1988/dss, or example.py with s4d.py) and, beside
+it, the model part of their config.yaml. --to onnx writes the recurrent step: one position and the state in, the answer
+and the next state out. docs/import-export.md describes both.")]
+pub struct ExportArgs {
+    /// The run directory, or a model file
+    #[arg(value_name = "RUN|FILE")]
+    pub model: PathBuf,
+    /// The file to write; or torch or onnx, for other programs
+    #[arg(long, value_name = "FILE|torch|onnx")]
+    pub to: PathBuf,
+    /// The file to write with --to torch or --to onnx [default: the run's name with .torch.safetensors or .onnx]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Weights in half precision
+    #[arg(long)]
+    pub f16: bool,
+}
+
+/// `dss import`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss import speech.safetensors --to checkpoint.safetensors
+  dss import last.ckpt --out model.safetensors
+  dss import weights.pt --config .hydra/config.yaml --out model.safetensors
+  dss import weights.pt --variant exp --pool last --len 2048 --out model.safetensors
+
+Reads model files of `dss export`, and checkpoints of ag1988/dss and of the S4 repository (s4d.py, and its S4D and S4
+layers): .pt and .pth of torch.save, Lightning's .ckpt, safetensors. Nothing in them is executed. What the tensors do not
+say comes from the options, then from --config, then from the file itself; what is assumed is said on standard error.
+The checkpoint has all weights in single precision, as training and the library `dss-nn` read them.")]
+pub struct ImportArgs {
+    /// The model file or checkpoint
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The checkpoint to write
+    #[arg(long, visible_alias = "out", value_name = "CHECKPOINT")]
+    pub to: PathBuf,
+    #[command(flatten)]
+    pub foreign: ForeignArgs,
+}
+
+/// What a checkpoint of another program does not say.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Checkpoints of other programs")]
+pub struct ForeignArgs {
+    /// The configuration of its training (Hydra's config.yaml)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Length L of its sequences: the softmax is normalised over it
+    #[arg(long, value_name = "L", value_parser = positive)]
+    pub len: Option<usize>,
+    /// Kernel of DSS
+    #[arg(long, value_enum)]
+    pub variant: Option<VariantArg>,
+    /// What the head reads
+    #[arg(long, value_enum)]
+    pub pool: Option<PoolArg>,
+    /// Length at which its kernels are cut (max_kernel_length)
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub kernel_len: Option<usize>,
+    /// Whether its norms come before the layers (example.py only: the others show it)
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
+    pub prenorm: Option<bool>,
+    /// Discretisation of the S4 repository's S4D (disc)
+    #[arg(long, value_enum)]
+    pub discretisation: Option<DiscretisationArg>,
+    /// How the S4 repository's layers store Δ (dt_transform)
+    #[arg(long, value_enum)]
+    pub dt: Option<DtArg>,
+}
+
+/// The kernels of DSS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VariantArg {
+    /// Rows normalised by their sum
+    Softmax,
+    /// Zero-order hold
+    Exp,
+    /// The same without its scale
+    ExpNoScale,
+}
+
+/// What a head reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PoolArg {
+    /// The mean over all positions
+    Mean,
+    /// The last position
+    Last,
+    /// Every position: one answer for each
+    None,
+}
+
+/// How a continuous system becomes steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiscretisationArg {
+    /// Zero-order hold
+    Zoh,
+    /// Tustin's rule
+    Bilinear,
+}
+
+/// How Δ is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DtArg {
+    /// Δ = exp(x)
+    Exp,
+    /// Δ = log(1 + exp(x))
+    Softplus,
+}
+
+impl ForeignArgs {
+    /// The first option that was given.
+    pub fn first(&self) -> Option<&'static str> {
+        let given = [
+            (self.config.is_some(), "--config"),
+            (self.len.is_some(), "--len"),
+            (self.variant.is_some(), "--variant"),
+            (self.pool.is_some(), "--pool"),
+            (self.kernel_len.is_some(), "--kernel-len"),
+            (self.prenorm.is_some(), "--prenorm"),
+            (self.discretisation.is_some(), "--discretisation"),
+            (self.dt.is_some(), "--dt"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
+    }
+}

@@ -1,0 +1,67 @@
+//! Checkpoints of other programs in, models for them out.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::Folder;
+
+fn golden(name: &str) -> String {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.join("../dss-exchange/tests/golden").join(name).to_str().unwrap().to_owned()
+}
+
+fn speech() -> String {
+    let path: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("page/models/speech.safetensors");
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_imported_checkpoint_predicts() {
+    let folder = Folder::new();
+    let ckpt = golden("ag1988/softmax_bn_post.omegaconf.ckpt");
+    let ran = folder.run(&["import", &ckpt, "--out", "model.safetensors"]).ok();
+    assert!(ran.err.contains("note: assumed that the softmax is normalised over"), "{}", ran.err);
+    std::fs::write(folder.path("rows.csv"), "1,2,3,4\n5,6,7\n").unwrap();
+    let said = folder.run(&["predict", "model.safetensors", "rows.csv"]).ok().out;
+    assert_eq!(said.lines().count(), 2, "{said}");
+    folder.run(&["inspect", "model.safetensors", "--no-pictures"]).ok();
+    // And out again with the names it had.
+    folder.run(&["export", "model.safetensors", "--to", "torch"]).ok();
+    let args = ["import", "model.torch.safetensors", "--config", "model.torch.config.yaml"];
+    folder.run(&[&args[..], &["--to", "again.safetensors"]].concat()).ok();
+    let [first, again] = ["model", "again"]
+        .map(|name| std::fs::read(folder.path(format!("{name}.safetensors"))).unwrap());
+    assert!(first == again);
+}
+
+#[test]
+fn what_is_not_said_is_asked_for() {
+    let folder = Folder::new();
+    let plain = golden("ag1988/softmax_bn_post.pt");
+    let ran = folder.run(&["import", &plain, "--to", "m.safetensors"]);
+    ran.fails(2, &["--len"]);
+    assert!(!folder.path("m.safetensors").exists());
+    let args = ["import", &plain, "--len", "40", "--pool", "last", "--to", "m.safetensors"];
+    let ran = folder.run(&args).ok();
+    assert!(ran.err.contains("variant = softmax") && !ran.err.contains("pool"), "{}", ran.err);
+    let clip = golden("refuse/clip.pt");
+    let config = golden("refuse/clip.config.yaml");
+    let ran = folder.run(&["import", &clip, "--config", &config, "--to", "x.safetensors"]);
+    ran.fails(1, &["version: clip"]);
+    let own = folder.run(&["import", "m.safetensors", "--len", "9", "--to", "x.safetensors"]);
+    own.fails(2, &["leave out --len"]);
+    assert!(!folder.path("x.safetensors").exists());
+}
+
+#[test]
+fn an_onnx_step_or_the_reason_why_not() {
+    let folder = Folder::new();
+    folder.run(&["export", &speech(), "--to", "onnx", "--out", "speech.onnx"]).ok();
+    assert!(std::fs::metadata(folder.path("speech.onnx")).unwrap().len() > 1000);
+    folder.run(&["export", &speech(), "--to", "onnx", "--f16"]).fails(2, &["--f16"]);
+    folder.run(&["export", &speech(), "--to", "a.safetensors", "--out", "b"]).fails(2, &["--out"]);
+    let (file, config) =
+        (golden("ag1988/exp_bidir_glu.pt"), golden("ag1988/exp_bidir_glu.config.yaml"));
+    folder.run(&["import", &file, "--config", &config, "--out", "two.safetensors"]).ok();
+    folder.run(&["export", "two.safetensors", "--to", "onnx"]).fails(1, &["bidirectional"]);
+}

@@ -1,0 +1,55 @@
+//! The one error type of the crate.
+
+/// What went wrong, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are not a checkpoint, or a damaged one.
+    #[error("{0}")]
+    File(String),
+    /// A sound checkpoint whose tensors are not those of a model that can be imported.
+    #[error("{0}")]
+    Model(String),
+    /// A model with an option that ours do not have.
+    #[error("{option}: {what}")]
+    Unsupported {
+        /// The option, as the other program names it.
+        option: String,
+        /// Why it cannot be had.
+        what: String,
+    },
+    /// Something that neither the tensors nor a configuration say.
+    #[error("{0}")]
+    Unknown(String),
+    /// A model that the other format cannot hold.
+    #[error("this model cannot be written as {format}: {what}")]
+    Export {
+        /// The format.
+        format: &'static str,
+        /// Why not.
+        what: String,
+    },
+    /// What became of it is not a valid model.
+    #[error(transparent)]
+    Format(#[from] dss_format::Error),
+    /// Numbers that the kernels refuse.
+    #[error(transparent)]
+    Kernels(#[from] dss_kernels::Error),
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn file(what: impl Into<String>) -> Self {
+        Self::File(what.into())
+    }
+
+    pub(crate) fn model(what: impl Into<String>) -> Self {
+        Self::Model(what.into())
+    }
+
+    pub(crate) fn unsupported(option: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Unsupported { option: option.into(), what: what.into() }
+    }
+}

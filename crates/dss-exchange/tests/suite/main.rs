@@ -1,0 +1,6 @@
+//! Checkpoints of others, with what they compute.
+
+mod export;
+mod golden;
+mod hostile;
+mod mutations;
