@@ -11,7 +11,10 @@ use dss_report::report::write_report;
 use dss_train::config::{Request, Setting};
 use dss_train::run_dir::RunDir;
 use dss_train::{Config, Error, Event, Observer, Split, Stopped, Summary, TrainOptions};
-use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyFileNotFoundError, PyFloatingPointError, PyKeyboardInterrupt, PyOSError,
+    PyRuntimeError,
+};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -139,19 +142,18 @@ fn watched(
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => break,
                 };
-                let done = Python::attach(|py| {
-                    if py.check_signals().is_err() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    match event {
+                Python::attach(|py| {
+                    let told = match event {
                         Some(event) if failure.is_none() => tell.call1(py, (event,)).map(|_| ()),
                         _ => Ok(()),
+                    };
+                    let Err(error) = py.check_signals().and(told) else { return };
+                    stop.store(true, Ordering::Relaxed);
+                    // Ctrl-C, here or in what was called, is an orderly end.
+                    if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                        failure = Some(error);
                     }
                 });
-                if let Err(error) = done {
-                    stop.store(true, Ordering::Relaxed);
-                    failure = Some(error);
-                }
             }
             training.join()
         })
@@ -170,7 +172,7 @@ fn python_error(error: Error) -> PyErr {
         Error::RunExists { .. } => PyFileExistsError::new_err(text),
         Error::NothingToResume { .. } => PyFileNotFoundError::new_err(text),
         Error::RunBusy { .. } | Error::Io { .. } => PyOSError::new_err(text),
-        Error::NonFinite { .. } => pyo3::exceptions::PyFloatingPointError::new_err(text),
+        Error::NonFinite { .. } => PyFloatingPointError::new_err(text),
         _ => value_error(text),
     }
 }

@@ -103,7 +103,7 @@ def test_bad_input_is_named():
         "that long": lambda: DSSForecaster(4, 600, **TINY).fit(x[0]),
         "Complex": lambda: DSSRegressor(**TINY).fit(x * 1j, y),
         "not fitted": lambda: DSSClassifier().predict(x),
-        "unknown model": lambda: DSSClassifier(**{**TINY, "model": "lstm"}).fit(x, y),
+        "perceptron": lambda: DSSClassifier(**{**TINY, "model": "perceptron"}).fit(x, y),
     }.items():
         with pytest.raises(ValueError, match=match):
             call()

@@ -83,27 +83,6 @@ def test_data_loader_with_forked_workers():
     assert all(item == before for item in loader)
 
 
-def test_forks_while_a_thread_works():
-    """Children that are forked at any time answer, and with the same bits."""
-    before, stop = answer(), threading.Event()
-    block, x = dss.DSSBlock(32, d_state=16, l_max=256), torch.randn(4, 256, 32)
-
-    def work():
-        with torch.no_grad():
-            while not stop.is_set():
-                block(x)
-
-    busy = threading.Thread(target=work)
-    busy.start()
-    try:
-        for _ in range(10):
-            with multiprocessing.get_context("fork").Pool(1) as pool:
-                assert pool.map_async(answer, range(1)).get(timeout=60) == [before]
-    finally:
-        stop.set()
-        busy.join()
-
-
 def test_two_python_threads():
     """They give the same bits, and one works while the other does: the interpreter is free."""
     torch.manual_seed(3)

@@ -5,6 +5,31 @@ from typing import Any, Optional, final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "NativeModel",
+    "NativeStream",
+    "__version__",
+    "block_backward",
+    "block_forward",
+    "conv_backward",
+    "conv_forward",
+    "follow_num_threads",
+    "get_num_threads",
+    "inspect",
+    "kernel_backward",
+    "kernel_forward",
+    "report",
+    "resolve_settings",
+    "resume",
+    "run_settings",
+    "s4_init",
+    "s4d_lambda",
+    "set_num_threads",
+    "simd",
+    "skew_hippo",
+    "train",
+]
+
 __version__: str
 simd: str
 

@@ -93,7 +93,7 @@ def _written(task: str, data: Any, path: str, made: list[str]) -> list[str]:
         os.makedirs(folder)
         file = os.path.join(folder, "series.csv")
         _data.write_series(file, data)
-        return [f"task.path={_toml(file)}"]
+        return [f"task.path={_toml(file)}", 'task.column="value"']
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError("data must be a pair (X, y), or a path")
     x, y = data[0], np.asarray(data[1])

@@ -41,7 +41,7 @@ class _Estimator(BaseEstimator):
         model: str = "dss-softmax",
         layers: int = 2,
         h: int = 64,
-        n: int = 32,
+        n: Optional[int] = 32,
         bidirectional: bool = False,
         dropout: float = 0.1,
         epochs: int = 20,
@@ -82,7 +82,7 @@ class _Estimator(BaseEstimator):
         settings: dict[str, Any] = {
             "model.layers": self.layers,
             "model.h": self.h,
-            "model.mixer.n": self.n,
+            **({} if self.n is None else {"model.mixer.n": self.n}),
             "model.bidirectional": self.bidirectional,
             "model.dropout": self.dropout,
             "train.epochs": self.epochs,
@@ -164,7 +164,7 @@ class DSSClassifier(ClassifierMixin, _Estimator):
 
     Args:
         model: the type of layer: "dss-softmax", "dss-exp", "s4d", "s4", ...
-        layers, h, n: the blocks, their channels, and the states of each channel.
+        layers, h, n: the blocks, their channels, and the states of each channel (None: as the type of layer has it).
         bidirectional: whether positions also see what follows them; such a model cannot be streamed.
         dropout: the probability of dropping a channel of a sequence.
         epochs, min_steps: how long it trains: so many passes, and at least so many steps.
@@ -257,7 +257,7 @@ class DSSForecaster(_Estimator):
         model: str = "dss-softmax",
         layers: int = 2,
         h: int = 64,
-        n: int = 32,
+        n: Optional[int] = 32,
         bidirectional: bool = False,
         dropout: float = 0.1,
         epochs: int = 20,

@@ -22,6 +22,13 @@ class Norm(nn.Module):
         mask_padding: whether padding is left out of a batch's statistics.
     """
 
+    kind: str
+    eps: float
+    momentum: float
+    mask_padding: bool
+    gamma: nn.Parameter
+    beta: nn.Parameter
+
     def __init__(
         self, d_model: int, kind: str = "layer", eps: float = 1e-5, momentum: float = 0.1, mask_padding: bool = True
     ) -> None:
@@ -98,6 +105,11 @@ class DSSBlock(nn.Module):
         settings: of the DSSLayer, such as `d_state`, `l_max`, `variant`.
     """
 
+    mixer: SSMLayer
+    norm: Norm
+    prenorm: bool
+    dropout: float
+
     def __init__(
         self,
         d_model: int,
@@ -118,7 +130,7 @@ class DSSBlock(nn.Module):
             raise ValueError(f"settings of a layer and a layer are given: {', '.join(settings)}")
         if layer is not None and layer.d_model != d_model:
             raise ValueError(f"the layer has {layer.d_model} channels, but the block {d_model}")
-        self.mixer: SSMLayer = DSSLayer(d_model, **settings) if layer is None else layer
+        self.mixer = DSSLayer(d_model, **settings) if layer is None else layer
         self.norm = Norm(d_model, norm, eps, momentum, mask_padding)
         self.prenorm, self.dropout = prenorm, dropout
 

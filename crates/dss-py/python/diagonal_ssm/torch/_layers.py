@@ -49,6 +49,13 @@ class SSMLayer(nn.Module):
 
     kind: str
     names: tuple[str, ...]
+    d_model: int
+    l_max: int
+    kernel_len: int
+    bidirectional: bool
+    glu: bool
+    d: nn.Parameter
+    out: nn.Linear
 
     def __init__(self, d_model: int, l_max: int, bidirectional: bool, glu: bool, kernel_len: int) -> None:
         super().__init__()
@@ -176,7 +183,9 @@ class DSSLayer(SSMLayer):
     `delta_log` [H, 2] (tied: [H]), `w` [C, H, N, 2] with C = 2 if bidirectional, else 1; `d` [H], `out`.
     """
 
-    names = ("lambda", "delta_log", "w")
+    names: tuple[str, ...] = ("lambda", "delta_log", "w")
+    delta_log: nn.Parameter
+    w: nn.Parameter
 
     def __init__(
         self,
@@ -216,7 +225,11 @@ class S4DLayer(SSMLayer):
     `d` [H], `out`.
     """
 
-    names = ("lambda_re", "lambda_im", "delta_log", "c")
+    names: tuple[str, ...] = ("lambda_re", "lambda_im", "delta_log", "c")
+    lambda_re: nn.Parameter
+    lambda_im: nn.Parameter
+    delta_log: nn.Parameter
+    c: nn.Parameter
 
     def __init__(
         self,
@@ -252,7 +265,14 @@ class S4Layer(SSMLayer):
     `delta_log` [H], `d` [H], `out`.
     """
 
-    kind, names = "s4", ("lambda_re", "lambda_im", "p", "b", "delta_log", "c")
+    kind: str = "s4"
+    names: tuple[str, ...] = ("lambda_re", "lambda_im", "p", "b", "delta_log", "c")
+    lambda_re: nn.Parameter
+    lambda_im: nn.Parameter
+    p: nn.Parameter
+    b: nn.Parameter
+    delta_log: nn.Parameter
+    c: nn.Parameter
 
     def __init__(
         self,

@@ -88,6 +88,14 @@ class DSSModel(nn.Module):
     Parameters: `encoder.*`, `layers.i.mixer.*`, `layers.i.norm.*`, `norm.*` (with pre-norm), `head.*`.
     """
 
+    meta: dict[str, Any]
+    encoder: nn.Module
+    layers: nn.ModuleList
+    norm: nn.Module
+    head: nn.Module
+    output: str
+    pool: str
+
     def __init__(self, meta: dict[str, Any]) -> None:
         super().__init__()
         self.meta = meta
@@ -113,11 +121,11 @@ class DSSModel(nn.Module):
             )
             for _ in range(model["layers"])
         )
-        self.norm: nn.Module = Norm(h, *norm) if model["prenorm"] else nn.Identity()
+        self.norm = Norm(h, *norm) if model["prenorm"] else nn.Identity()
         self.output, self.pool = answer["kind"], model["pool"]
         hidden, outputs = model.get("head_hidden", 0), answer["outputs"]
         if self.output == "pair":
-            self.head: nn.Module = _TwoLayers(4 * h, h, outputs, gelu=True)
+            self.head = _TwoLayers(4 * h, h, outputs, gelu=True)
         elif hidden:
             self.head = _TwoLayers(h, hidden, outputs, gelu=False)
         else:
