@@ -1,6 +1,7 @@
 """Do all variants compute the same model? Double precision, small sizes (see check.py)."""
 
 import dataclasses
+import importlib.util
 
 import jax
 import jax.numpy as jnp
@@ -49,8 +50,31 @@ def run_jax(variant, size, adamw, p, stats, x, y, lengths, steps):
     return losses, grads, {name: np.asarray(a) for name, a in {**state[0], **state[1]}.items()}
 
 
+def run_package(variant, size, adamw, p, stats, x, y, lengths, steps):
+    """The same with our own blocks."""
+    import blocks_torch
+
+    own = {name: a.copy() for name, a in p.items()}
+    model, opt = blocks_torch.build(size, own, {name: a.copy() for name, a in stats.items()}, adamw)
+    x, y = torch.tensor(x), torch.tensor(y)
+    lengths = None if lengths is None else torch.tensor(lengths)
+    parameters, losses, grads = dict(model.named_parameters()), [], None
+    for _ in range(steps):
+        losses.append(blocks_torch.train_step(model, opt, x, y, lengths))
+        if grads is None:
+            found = ((name, parameters[blocks_torch.renamed(name)]) for name in p)
+            grads = {name: t.grad.numpy().reshape(p[name].shape).copy() for name, t in found}
+    end = {name: parameters[blocks_torch.renamed(name)].detach().numpy().reshape(a.shape) for name, a in p.items()}
+    for name in stats:
+        head, part = name.rsplit(".", 1)
+        end[name] = model.get_buffer(f"{head}.running_{part}").numpy()
+    return losses, grads, end
+
+
 RUNS = [("torch", v, run_torch) for v in model_torch.VARIANTS]
 RUNS += [("jax", v, run_jax) for v in model_jax.VARIANTS]
+if importlib.util.find_spec("diagonal_ssm"):
+    RUNS += [("package", "blocks", run_package)]
 
 
 def difference(got, want):

@@ -1,6 +1,6 @@
 """Training steps of one model size by one peer in its own process; prints one JSON object.
 
-    model_worker.py torch|jax VARIANT SIZE --steps S --budget SECONDS --threads T
+    model_worker.py torch|jax|package VARIANT SIZE --steps S --budget SECONDS --threads T
 """
 
 import argparse
@@ -27,6 +27,22 @@ def torch_step(size, variant, threads):
         x, y = torch.from_numpy(x), torch.from_numpy(y)
         opt = model_torch.optimiser(variant, AdamW(), p)
         return lambda: model_torch.train_step(variant, size, p, stats, opt, x, y)
+
+    return load
+
+
+def package_step(size, variant, threads):
+    """Our own layers from PyTorch."""
+    import torch
+
+    import blocks_torch
+
+    torch.set_num_threads(threads)
+
+    def load(p, stats, x, y):
+        model, optimiser = blocks_torch.build(size, p, stats, AdamW())
+        x, y = torch.from_numpy(x), torch.from_numpy(y)
+        return lambda: blocks_torch.train_step(model, optimiser, x, y)
 
     return load
 
@@ -63,7 +79,7 @@ def inputs(size):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("peer", choices=("torch", "jax"))
+    parser.add_argument("peer", choices=("torch", "jax", "package"))
     parser.add_argument("variant")
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--steps", type=int, default=3)
@@ -72,7 +88,7 @@ def main():
     args = parser.parse_args()
     size = SIZES[args.size]
 
-    build = torch_step if args.peer == "torch" else jax_step
+    build = {"torch": torch_step, "jax": jax_step, "package": package_step}[args.peer]
     load = build(size, args.variant, args.threads)
     before = start_memory()
     step = load(*inputs(size))

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 
 from harness import (
     HERE, PYTHON, ROOT, attempt, footnotes, grid, heading, lack_of_memory, measure_row, ours_cell,
@@ -120,14 +121,37 @@ def losses_agree(a, b):
 
 
 def measure(name, options, env):
-    """Ours, every peer, ours again."""
+    """Ours, every peer, ours again; then ours from PyTorch."""
     size = SIZES[name]
-    return measure_row(
+    row = measure_row(
         name, variants(size, options.quick), options.peers_only or not program().is_file(),
         lambda: measure_ours(size, options, env),
         lambda library, variant: measure_peer(size, library, variant, options, env),
         losses_agree,
     )
+    row["package"] = None
+    if size.mixer == "dss" and package_installed():
+        record = measure_peer(size, "package", "blocks", options, env)
+        listing = row["peers"]["listing"]
+        if record["status"] == "ok" and listing["best"]:
+            if not losses_agree(record, listing["variants"][listing["best"]]):
+                record = {**record, "status": "failed", "reason": "result differs from the peers"}
+        row["package"] = {"best": "blocks" if record["status"] == "ok" else None, "variants": {"blocks": record}}
+    return row
+
+
+def package_installed():
+    """Whether our Python package is in the environment of the peers."""
+    return subprocess.run([PYTHON, "-c", "import diagonal_ssm.torch"], capture_output=True).returncode == 0
+
+
+def over(row, column):
+    """How many times as long as ours from PyTorch a peer takes."""
+    package, peer = row["package"], row["peers"].get(column)
+    if not package or not package["best"] or not peer or not peer["best"]:
+        return None
+    fastest = peer["variants"][peer["best"]]["median_ms"]
+    return fastest / package["variants"]["blocks"]["median_ms"]
 
 
 # --- output ------------------------------------------------------------------
@@ -167,4 +191,15 @@ def markdown(meta, rows):
         for row in rows
     ]
     lines += grid("Every peer", ["size", *HEADS.values()], body)
+    body = []
+    for row in (row for row in rows if row["package"]):
+        own = row["package"]["best"] and row["package"]["variants"]["blocks"]["median_ms"]
+        body.append([
+            row["case"], peer_cell(row["package"]), ours_cell(row),
+            times(own / row["ours_ms"] if own and row["ours_ms"] else None),
+            times(over(row, "listing")), times(over(row, "tuned")),
+        ])
+    if body:
+        header = ["size", "ours from PyTorch", "ours", "from PyTorch / ours", "listing / from PyTorch", "tuned / from PyTorch"]
+        lines += grid("Ours from PyTorch", header, body)
     return "\n".join(lines + footnotes(rows))

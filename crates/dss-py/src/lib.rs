@@ -1,5 +1,5 @@
-//! The native part of the Python package `diagonal_ssm`: the operations of `dss-kernels` on numpy arrays, and the models
-//! of `dss-infer`.
+//! The native part of the Python package `diagonal_ssm`: the operations of `dss-kernels` on numpy arrays, the models of
+//! `dss-infer`, and the runs of `dss-train` with their reports.
 //!
 //! Arrays come in as contiguous f32 or f64; results are written into arrays that the caller made. The interpreter is
 //! free during all work.
@@ -8,6 +8,7 @@ mod arrays;
 mod block;
 mod kernels;
 mod model;
+mod run;
 mod threads;
 
 use pyo3::prelude::*;
@@ -27,7 +28,9 @@ mod _native {
     #[pymodule_export]
     use crate::model::{NativeModel, NativeStream};
     #[pymodule_export]
-    use crate::threads::{get_num_threads, set_num_threads};
+    use crate::run::{inspect, report, resolve_settings, resume, run_settings, train};
+    #[pymodule_export]
+    use crate::threads::{follow_num_threads, get_num_threads, set_num_threads};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,6 +1,5 @@
 //! Trained models: whole sequences, and streams with a state.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dss_format::encoder::Encoder;
@@ -41,11 +40,22 @@ pub struct NativeModel(Arc<Model>);
 
 #[pymethods]
 impl NativeModel {
-    /// Reads a model file.
+    /// The model of a file with this content.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let model = py.detach(|| Model::load(&path)).map_err(value_error)?;
+    fn new(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let model = py.detach(|| Model::from_bytes(data)).map_err(value_error)?;
         Ok(Self(Arc::new(model)))
+    }
+
+    /// The kernels of a layer, flat: `[C, H, length]`.
+    fn kernel<'py>(
+        &self,
+        py: Python<'py>,
+        layer: usize,
+        length: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let k = py.detach(|| self.0.kernel(layer, length)).map_err(value_error)?;
+        Ok(k.into_pyarray(py))
     }
 
     /// Settings, labels and metadata, as JSON.

@@ -7,8 +7,11 @@ use pyo3::prelude::*;
 
 use crate::value_error;
 
-/// 0: all cores.
+/// What was set; 0: nothing, which means as many as [`FOLLOWED`].
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// What another library uses; 0: all cores.
+static FOLLOWED: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether this process is the child of one that had loaded the module.
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -26,15 +29,27 @@ pub fn set_num_threads(threads: usize) -> PyResult<()> {
     Ok(())
 }
 
+/// As many threads as another library uses, unless a number was set; cheap enough for every call.
+#[pyfunction]
+pub fn follow_num_threads(threads: usize) {
+    if THREADS.load(Relaxed) == 0
+        && FOLLOWED.swap(threads, Relaxed) != threads
+        && threads > 0
+        && !FORKED.load(Relaxed)
+    {
+        dss_kernels::limit_threads(threads);
+    }
+}
+
 /// How many threads work on an operation.
 #[pyfunction]
 pub fn get_num_threads() -> usize {
     if FORKED.load(Relaxed) {
         return 1;
     }
-    match THREADS.load(Relaxed) {
-        0 => rayon::current_num_threads(),
-        threads => threads.min(rayon::current_num_threads()),
+    match (THREADS.load(Relaxed), FOLLOWED.load(Relaxed)) {
+        (0, 0) => rayon::current_num_threads(),
+        (0, threads) | (threads, _) => threads.min(rayon::current_num_threads()),
     }
 }
 

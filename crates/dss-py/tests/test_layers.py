@@ -1,20 +1,29 @@
-"""The layers of diagonal_ssm.torch: fused against plain PyTorch, gradients, compilation, steps."""
+"""The layers of diagonal_ssm.torch: fused against plain PyTorch, compilation, steps, settings."""
+
+import copy
+import pickle
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from diagonal_ssm import dss_model  # noqa: E402
 from diagonal_ssm import torch as dss  # noqa: E402
+from diagonal_ssm.torch import _ops  # noqa: E402
 
 LAYERS = {
-    "softmax": lambda **s: dss.DSSLayer(5, 4, 12, "softmax", **s),
-    "exp": lambda **s: dss.DSSLayer(5, 4, 12, "exp", tied_delta=True, **s),
-    "exp-no-scale": lambda **s: dss.DSSLayer(5, 4, 12, "exp-no-scale", **s),
-    "s4d": lambda **s: dss.S4DLayer(5, 4, 12, **s),
-    "s4d-bilinear": lambda **s: dss.S4DLayer(5, 4, 12, "lin", "bilinear", **s),
-    "s4": lambda **s: dss.S4Layer(5, 4, 12, **s),
+    "softmax": lambda **s: growing(dss.DSSLayer(6, 4, 12, "softmax", **s)),
+    "exp": lambda **s: dss.DSSLayer(6, 4, 12, "exp", tied_delta=True, **s),
+    "exp-no-scale": lambda **s: dss.DSSLayer(6, 4, 12, "exp-no-scale", ssms=2, **s),
+    "s4d": lambda **s: dss.S4DLayer(6, 4, 12, ssms=3, **s),
+    "s4d-bilinear": lambda **s: dss.S4DLayer(6, 4, 12, "lin", "bilinear", **s),
+    "s4": lambda **s: dss.S4Layer(6, 4, 12, **s),
 }
+
+
+def growing(layer):
+    """One of its modes grows."""
+    layer.get_parameter("lambda").data[1, 0] = 0.3
+    return layer
 
 
 @pytest.fixture(autouse=True)
@@ -23,142 +32,160 @@ def f64():
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
+    torch.compiler.reset()
 
 
-def plain(monkeypatch):
-    monkeypatch.setattr(dss, "_fused", lambda tensor: False)
+def values_and_gradients(module, x, lengths):
+    y = module(x, lengths)
+    loss = (y * torch.arange(y.numel()).reshape(y.shape).sin()).sum()
+    return [y, *torch.autograd.grad(loss, [x, *module.parameters()])]
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("glu", [False, True])
-@pytest.mark.parametrize("name", [name for name in LAYERS if name != "s4"])
-def test_fused_equals_plain(name, glu, bidirectional, monkeypatch):
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_fused_equals_plain(name, glu, bidirectional):
     layer = LAYERS[name](glu=glu, bidirectional=bidirectional)
-    if name == "softmax":  # some modes grow
-        layer.get_parameter("lambda").data[1, 0] = 0.3
-    u, lengths = torch.randn(3, 12, 5, requires_grad=True), torch.tensor([12, 7, 1])
-    wanted = []
-    for fused in (True, False):
-        if not fused:
-            plain(monkeypatch)
-        y = layer(u, lengths)
-        loss = (y * torch.arange(y.numel()).reshape(y.shape).sin()).sum()
-        wanted.append([y, *torch.autograd.grad(loss, [u, *layer.parameters()])])
-    for a, b in zip(*wanted):
-        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
+    u, lengths = torch.randn(3, 12, 6, requires_grad=True), torch.tensor([12, 7, 1])
+    fused = values_and_gradients(layer, u, lengths)
+    with dss.plain_torch():
+        plain = values_and_gradients(layer, u, lengths)
+    for a, b in zip(fused, plain):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("length", [1, 5, 12])
+@pytest.mark.parametrize("kernel_len", [0, 4])
+def test_lengths_and_cut_kernels(length, kernel_len):
+    for name in LAYERS:
+        layer, u = LAYERS[name](kernel_len=kernel_len), torch.randn(2, length, 6)
+        fused = layer(u)
+        with dss.plain_torch():
+            torch.testing.assert_close(fused, layer(u), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("prenorm", [False, True])
-@pytest.mark.parametrize("norm", ["layer", "batch"])
-@pytest.mark.parametrize("name", ["softmax", "s4d"])
-def test_blocks(name, norm, prenorm, monkeypatch):
+@pytest.mark.parametrize("norm", ["layer", "batch", "layer-scalar"])
+@pytest.mark.parametrize("name", ["softmax", "s4d", "s4"])
+def test_blocks(name, norm, prenorm):
     """Fused = plain in training and evaluation, with lengths and dropout."""
-    for bidirectional in (False, True):
+    for bidirectional, mask_padding in ((False, True), (True, True), (True, False)):
         layer = LAYERS[name](bidirectional=bidirectional, glu=bidirectional)
-        block = dss.DSSBlock(5, layer, norm=norm, prenorm=prenorm, dropout=0.3)
+        block = dss.DSSBlock(6, layer, norm=norm, prenorm=prenorm, dropout=0.3, mask_padding=mask_padding)
         block.norm.gamma.data.normal_()
-        x, lengths = torch.randn(3, 12, 5, requires_grad=True), torch.tensor([12, 7, 2])
+        x, lengths = torch.randn(3, 12, 6, requires_grad=True), torch.tensor([12, 7, 2])
         for training in (True, False):
             block.train(training)
-            outputs, statistics = [], []
-            for fused in (True, False):
-                if not fused:
-                    plain(monkeypatch)
+            other, found = copy.deepcopy(block), []
+            for module, context in ((block, torch.enable_grad()), (other, dss.plain_torch())):
                 torch.manual_seed(1)
-                if norm == "batch":
-                    block.norm.running_mean.fill_(0.1)
-                    block.norm.running_var.fill_(1.5)
-                y = block(x, lengths)
-                loss = (y * torch.arange(y.numel()).reshape(y.shape).sin()).sum()
-                outputs.append([y, *torch.autograd.grad(loss, [x, *block.parameters()])])
-                statistics.append([buffer.clone() for buffer in block.buffers()])
-                monkeypatch.undo()
-            for a, b in zip(*outputs):
+                with context:
+                    found.append([*values_and_gradients(module, x, lengths), *module.buffers()])
+            for a, b in zip(*found):
                 torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-10)
-            for a, b in zip(*statistics):
-                torch.testing.assert_close(a, b)
-
-
-@pytest.mark.parametrize("name", list(LAYERS))
-def test_gradcheck(name):
-    layer = LAYERS[name](bidirectional=True)
-    u = torch.randn(2, 6, 5, requires_grad=True)
-    names = [name for name, _ in layer.named_parameters()]
-    values = [p.detach().clone().requires_grad_() for p in layer.parameters()]
-
-    def call(u, *values):
-        return torch.func.functional_call(layer, dict(zip(names, values)), (u,))
-
-    assert torch.autograd.gradcheck(call, (u, *values), eps=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("glu", [False, True])
-@pytest.mark.parametrize("norm", ["layer", "batch"])
-@pytest.mark.parametrize("prenorm", [False, True])
-def test_gradcheck_of_blocks(prenorm, norm, glu):
-    block = dss.DSSBlock(3, d_state=2, l_max=5, glu=glu, bidirectional=glu, norm=norm, prenorm=prenorm)
-    x, lengths = torch.randn(2, 5, 3, requires_grad=True), torch.tensor([5, 3])
-    names = [name for name, _ in block.named_parameters()]
-    values = [p.detach().clone().requires_grad_() for p in block.parameters()]
-
-    def call(x, *values):
-        return torch.func.functional_call(block, dict(zip(names, values)), (x, lengths))
-
-    assert torch.autograd.gradcheck(call, (x, *values), eps=1e-6, atol=1e-6)
 
 
 def test_opcheck():
-    layer = dss.DSSLayer(3, 2, 6)
-    params = layer._params()
-    torch.library.opcheck(dss._kernel, ("softmax", params, 6, 6))
+    layer = dss.DSSLayer(3, 2, 6, bidirectional=True)
+    for one in (layer, dss.S4DLayer(3, 4, 6), dss.S4Layer(3, 4, 6)):
+        torch.library.opcheck(_ops.kernel, (one.kind, one.ssm_params(), 6, 6))
     k = layer.kernel(6).detach().requires_grad_()
     u = torch.randn(2, 6, 3, requires_grad=True)
-    torch.library.opcheck(dss._conv, (u, k))
+    torch.library.opcheck(_ops.conv, (u, k))
     tensors = [u, k, layer.d, layer.out.weight, layer.out.bias, torch.ones(3), torch.zeros(3)]
+    lengths, masks = torch.tensor([6, 4]), [torch.ones(2, 3), torch.full((2, 3), 2.0)]
     for prenorm in (False, True):
-        settings = (prenorm, False, False, "layer", 1e-5)
-        torch.library.opcheck(dss._block, (tensors, [], [], None, *settings))
+        for norm in ("layer", "batch", "batch-eval"):
+            given = [torch.zeros(3), torch.ones(3)] if norm == "batch-eval" else []
+            settings = (prenorm, False, True, norm, 1e-5)
+            torch.library.opcheck(_ops.block, (tensors, given, masks, lengths, lengths, *settings))
 
 
-def test_compiles_as_one_graph():
-    block = dss.DSSBlock(4, d_state=2, l_max=8)
-    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
-    x = torch.randn(2, 8, 4, requires_grad=True)
-    y, z = block(x), compiled(x)
-    assert torch.equal(y, z)
-    z.sum().backward()
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_compiles_as_one_graph(name, norm):
+    """Bit for bit what it is without a compiler, forward and backward."""
+    block = dss.DSSBlock(6, LAYERS[name](), norm=norm)
+    compiled = torch.compile(copy.deepcopy(block), fullgraph=True, backend="aot_eager")
+    x = torch.randn(2, 8, 6, requires_grad=True)
+    grads = []
+    for module in (block, compiled):
+        y = module(x)
+        y.sin().sum().backward()
+        grads.append([y, x.grad, *(p.grad for p in module.parameters())])
+        x.grad = None
+    assert all(torch.equal(a, b) for a, b in zip(*grads))
 
 
-@pytest.mark.parametrize("name", ["softmax", "exp", "exp-no-scale", "s4d", "s4d-bilinear"])
+def test_the_plain_form_compiles():
+    block = dss.DSSBlock(6, LAYERS["softmax"]())
+    x = torch.randn(2, 8, 6)
+    with dss.plain_torch():
+        compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(x), block(x), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", list(LAYERS))
 def test_steps_equal_the_sequence(name):
     layer = LAYERS[name]()
-    if name == "softmax":
-        layer.get_parameter("lambda").data[1, 0] = 0.3
-    u = torch.randn(2, 12, 5)
-    whole, state = layer(u), layer.initial_state(2)
-    for t in range(12):
-        y, state = layer.step(u[:, t], state)
-        torch.testing.assert_close(y, whole[:, t], rtol=1e-9, atol=1e-11)
+    block = dss.DSSBlock(6, layer, norm="batch", prenorm=False).eval()
+    u = torch.randn(2, 12, 6)
+    for module in (layer, block):
+        whole, state = module(u), module.initial_state(2)
+        with torch.no_grad():
+            for t in range(12):
+                y, state = module.step(u[:, t], state)
+                torch.testing.assert_close(y, whole[:, t], rtol=1e-9, atol=1e-10)
     if name == "softmax":
         with pytest.raises(ValueError, match="end after 12"):
-            layer.step(u[:, 0], state)
+            module.step(u[:, 0], state)
+
+
+def test_steps_follow_the_parameters():
+    """What steps prepare is made again when a parameter changes, and gradients flow through them."""
+    layer, u = LAYERS["exp"](), torch.randn(1, 6)
+    with torch.no_grad():
+        before, _ = layer.step(u, layer.initial_state(1))
+        layer.w.mul_(2)
+        after, _ = layer.step(u, layer.initial_state(1))
+        torch.testing.assert_close(after[0], layer(u[None])[0, 0])
+    assert not torch.equal(before, after)
+    layer.step(u, layer.initial_state(1))[0].sum().backward()
+    assert layer.w.grad is not None and layer.w.grad.abs().max() > 0
+    again = pickle.loads(pickle.dumps(layer))
+    assert torch.equal(again(u[None]), layer(u[None]))
 
 
 def test_bad_settings_are_named():
-    with pytest.raises(ValueError, match="variant"):
-        dss.DSSLayer(4, variant="relu")
-    with pytest.raises(ValueError, match="dropout"):
-        dss.DSSBlock(4, dropout=1.0)
-    with pytest.raises(ValueError, match="whole sequences"):
-        layer = dss.DSSLayer(4, 2, 8, bidirectional=True)
-        layer.step(torch.zeros(1, 4), layer.initial_state(1))
-    with pytest.raises(ValueError, match="f64"):
-        dss._kernel("exp", [torch.zeros(2, 2), torch.zeros(3, 2, dtype=torch.float32), torch.zeros(1, 3, 2, 2)], 4, 4)
+    for match, make in {
+        "variant": lambda: dss.DSSLayer(4, variant="relu"),
+        "dropout": lambda: dss.DSSBlock(4, dropout=1.0),
+        "norm must be": lambda: dss.DSSBlock(4, norm="group"),
+        "divisor": lambda: dss.DSSLayer(4, ssms=3),
+        "dt_min": lambda: dss.DSSLayer(4, dt_min=1.0, dt_max=0.1),
+        "discretisation": lambda: dss.S4DLayer(4, discretisation="euler"),
+        "initial": lambda: dss.S4DLayer(4, init="zeros"),
+        "channels": lambda: dss.DSSBlock(5, dss.DSSLayer(4)),
+        "settings of a layer": lambda: dss.DSSBlock(4, dss.DSSLayer(4), d_state=3),
+        "whole sequences": lambda: dss.DSSLayer(4, 2, 8, bidirectional=True).initial_state(1),
+        "eval": lambda: dss.DSSBlock(4, norm="batch").step(torch.zeros(1, 4), (0, torch.zeros(1, 4, 64))),
+        "f64": lambda: dss.ssm_kernel("exp", [torch.zeros(2, 2), torch.zeros(3).float(), torch.zeros(1, 3, 2, 2)], 4, 4),
+    }.items():
+        with pytest.raises(ValueError, match=match):
+            make()
 
 
-def test_float32_and_strides():
+def test_float32_half_and_strides():
     layer = dss.DSSLayer(6, 4, 16).float()
     u = torch.randn(6, 16, 2, dtype=torch.float32).permute(2, 1, 0)
     assert not u.is_contiguous()
-    torch.testing.assert_close(layer(u), layer.double()(u.double()).float(), rtol=1e-4, atol=1e-5)
-    assert dss_model.EPSILON == 1e-7
+    wanted = copy.deepcopy(layer).double()(u.double())
+    torch.testing.assert_close(layer(u), wanted.float(), rtol=1e-4, atol=1e-5)
+    half = copy.deepcopy(layer).bfloat16()(u.bfloat16())
+    assert half.dtype == torch.bfloat16 and (half.double() - wanted).abs().max() < 0.1
+
+
+def test_second_derivatives_in_the_plain_form():
+    layer, u = LAYERS["exp"](), torch.randn(1, 4, 6, requires_grad=True)
+    with dss.plain_torch():
+        assert torch.autograd.gradgradcheck(lambda u: layer(u).sin().sum(), u)

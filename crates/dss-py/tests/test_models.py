@@ -1,6 +1,7 @@
 """Trained models: whole sequences, streams, and the same files in plain PyTorch."""
 
 import pathlib
+import pickle
 
 import numpy as np
 import pytest
@@ -56,6 +57,35 @@ def test_plain_pytorch_gives_the_same(path):
         for t in range(20):
             y, state = plain.step(batch[:, t], state)
             np.testing.assert_allclose(y[0].numpy(), stream.push(x[t : t + 1]), rtol=1e-3, atol=1e-4)
+
+
+def test_the_model_as_a_module(path, tmp_path):
+    """In PyTorch with fused blocks, saved and read again."""
+    torch = pytest.importorskip("torch")
+    from diagonal_ssm.torch import load_model
+
+    model, module = diagonal_ssm.load(path), load_model(path)
+    x = sequence(model, 100)
+    with torch.no_grad():
+        np.testing.assert_allclose(module(torch.from_numpy(x)[None])[0].numpy(), model.forward(x), rtol=1e-3, atol=1e-4)
+        state, stream = module.initial_state(1), model.stream()
+        for t in range(10):
+            y, state = module.step(torch.from_numpy(x[None, t]), state)
+            np.testing.assert_allclose(y[0].numpy(), stream.push(x[t : t + 1]), rtol=1e-3, atol=1e-4)
+    module.save(tmp_path / "again.safetensors")
+    again = diagonal_ssm.load(tmp_path / "again.safetensors")
+    np.testing.assert_array_equal(again.forward(x), model.forward(x))
+
+
+def test_pickled_models_and_what_they_have_learned(path):
+    model = diagonal_ssm.load(path)
+    x = sequence(model, 50)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).forward(x), model.forward(x))
+    report = model.inspect()
+    assert len(report["layers"]) == model.meta["model"]["layers"]
+    assert model.kernel(0, 32).shape == (1, model.meta["model"]["h"], 32)
+    with pytest.raises(ValueError, match="no layer 99"):
+        model.kernel(99)
 
 
 def test_classes_and_probabilities(path):

@@ -2,6 +2,10 @@
 
 import concurrent.futures
 import multiprocessing
+import subprocess
+import sys
+import threading
+import time
 
 import pytest
 
@@ -21,12 +25,35 @@ def answer(_=None):
     return y.detach().numpy().tobytes(), x.grad.numpy().tobytes()
 
 
+def run(code):
+    """In a process of its own."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+def test_as_many_threads_as_torch():
+    """Unless a number is set; without torch, all cores."""
+    code = """
+import diagonal_ssm, os
+cores = diagonal_ssm.get_num_threads()
+import torch, diagonal_ssm.torch as dss
+layer, found = dss.DSSLayer(4, 2, 8), []
+for n in (1, cores):
+    torch.set_num_threads(n)
+    layer(torch.zeros(1, 8, 4))
+    found.append(diagonal_ssm.get_num_threads())
+diagonal_ssm.set_num_threads(1)
+layer(torch.zeros(1, 8, 4))
+print(cores == len(os.sched_getaffinity(0)), found == [1, cores], diagonal_ssm.get_num_threads())
+"""
+    assert run(code).split() == ["True", "True", "1"]
+
+
 def test_any_number_of_threads():
-    threads, results = diagonal_ssm.get_num_threads(), set()
-    for n in (1, 2, threads):
-        diagonal_ssm.set_num_threads(n)
-        assert diagonal_ssm.get_num_threads() == min(n, threads)
+    results = set()
+    for n in (1, 2, 3):
+        torch.set_num_threads(n)
         results.add(answer())
+    torch.set_num_threads(2)
     assert len(results) == 1
     with pytest.raises(ValueError, match="at least 1"):
         diagonal_ssm.set_num_threads(0)
@@ -57,12 +84,27 @@ def test_data_loader_with_forked_workers():
 
 
 def test_two_python_threads():
-    expected = answer()
+    """They give the same bits, and one works while the other does: the interpreter is free."""
+    torch.manual_seed(3)
+    block = dss.DSSBlock(16, d_state=8, l_max=64)
+    x = torch.randn(4, 64, 16)
+    expected = block(x).detach().numpy().tobytes()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        layer = torch.nn.Linear(1, 1)  # torch's own modules are untouched
-        assert layer is not None
-        torch.manual_seed(3)
-        block = dss.DSSBlock(16, d_state=8, l_max=64)
-        x = torch.randn(4, 64, 16)
         found = list(pool.map(lambda _: block(x).detach().numpy().tobytes(), range(8)))
-    assert set(found) == {expected[0]}
+    assert set(found) == {expected}
+
+    layer, long = dss.DSSLayer(64, d_state=64, l_max=8192), torch.randn(8, 8192, 64)
+    counted, done = 0, threading.Event()
+
+    def work():
+        with torch.no_grad():
+            layer(long)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not done.is_set():
+        counted += 1
+        time.sleep(0.001)
+    thread.join()
+    assert counted > 3, "no other thread could run during an operation"

@@ -344,6 +344,32 @@ fn a_pair_of_arrays() {
 }
 
 #[test]
+fn arrays_of_unequal_length_with_named_classes() {
+    let folder = Folder::new();
+    let x: Vec<f32> = (0..60).map(|i| i as f32).collect();
+    let [y, lengths]: [Vec<f32>; 2] =
+        [|i| (i % 2) as f32, |i| 1.0 + (i % 3) as f32].map(|f| (0..20).map(f).collect());
+    folder.write("x.npy", npy("(20, 3)", &x)).write("y.npy", npy("(20,)", &y));
+    folder.write("lengths.npy", npy("(20,)", &lengths)).write("classes.txt", "no\nyes, it is\n");
+    let task = load(config(folder.0.path()));
+    assert_eq!(
+        (task.spec.len, classes(&task)),
+        (3, vec!["no".to_owned(), "yes, it is".to_owned()])
+    );
+    assert!(examples(&task).contains(&(values(&[3.0, 4.0]), Target::Class(1))));
+    assert!(examples(&task).contains(&(values(&[18.0]), Target::Class(0))));
+    let message = || error(config(folder.0.path()));
+    folder.write("classes.txt", "no\n");
+    assert!(message().contains("[1.0] is not the number of a class"), "{}", message());
+    for (shape, count, expected) in
+        [("(19,)", 19, "expected a length per sequence"), ("(20,)", 20, "1 to 3")]
+    {
+        folder.write("lengths.npy", npy(shape, &vec![4.0; count]));
+        assert!(message().contains(expected), "{}", message());
+    }
+}
+
+#[test]
 fn standardise_uses_train_only() {
     let folder = Folder::new();
     for i in 0..40 {

@@ -1,53 +1,116 @@
+from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, final
 
 import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "NativeModel",
+    "NativeStream",
+    "__version__",
+    "block_backward",
+    "block_forward",
+    "conv_backward",
+    "conv_forward",
+    "follow_num_threads",
+    "get_num_threads",
+    "inspect",
+    "kernel_backward",
+    "kernel_forward",
+    "report",
+    "resolve_settings",
+    "resume",
+    "run_settings",
+    "s4_init",
+    "s4d_lambda",
+    "set_num_threads",
+    "simd",
+    "skew_hippo",
+    "train",
+]
 
 __version__: str
 simd: str
 
-def set_num_threads(threads: int) -> None: ...
-def get_num_threads() -> int: ...
-def kernel_forward(kind: str, params: Sequence[np.ndarray], norm_len: int, k: np.ndarray) -> None: ...
+def set_num_threads(threads: int) -> None:
+    """Sets how many threads work on an operation, at least 1; results do not depend on it."""
+
+def get_num_threads() -> int:
+    """How many threads work on an operation; 1 in the child of a fork."""
+
+def follow_num_threads(threads: int) -> None: ...
+def kernel_forward(kind: str, params: Sequence[npt.NDArray[Any]], norm_len: int, k: npt.NDArray[Any]) -> None: ...
 def kernel_backward(
-    kind: str, params: Sequence[np.ndarray], norm_len: int, dk: np.ndarray, grads: Sequence[np.ndarray]
+    kind: str,
+    params: Sequence[npt.NDArray[Any]],
+    norm_len: int,
+    dk: npt.NDArray[Any],
+    grads: Sequence[npt.NDArray[Any]],
 ) -> None: ...
-def conv_forward(u: np.ndarray, k: np.ndarray, y: np.ndarray) -> None: ...
-def conv_backward(u: np.ndarray, k: np.ndarray, dy: np.ndarray, du: np.ndarray, dk: np.ndarray) -> None: ...
+def conv_forward(u: npt.NDArray[Any], k: npt.NDArray[Any], y: npt.NDArray[Any]) -> None: ...
+def conv_backward(
+    u: npt.NDArray[Any], k: npt.NDArray[Any], dy: npt.NDArray[Any], du: npt.NDArray[Any], dk: npt.NDArray[Any]
+) -> None: ...
 def block_forward(
-    tensors: Sequence[np.ndarray],
+    tensors: Sequence[npt.NDArray[Any]],
     spec: Any,
-    given: Optional[Sequence[np.ndarray]],
-    masks: Optional[Sequence[np.ndarray]],
-    y: np.ndarray,
-    saved: Sequence[np.ndarray],
-    moments: Optional[Sequence[np.ndarray]],
+    given: Optional[Sequence[npt.NDArray[Any]]],
+    masks: Optional[Sequence[npt.NDArray[Any]]],
+    y: npt.NDArray[Any],
+    saved: Sequence[npt.NDArray[Any]],
+    moments: Optional[Sequence[npt.NDArray[Any]]],
 ) -> None: ...
 def block_backward(
-    tensors: Sequence[np.ndarray],
+    tensors: Sequence[npt.NDArray[Any]],
     spec: Any,
-    given: Optional[Sequence[np.ndarray]],
-    masks: Optional[Sequence[np.ndarray]],
-    dy: np.ndarray,
-    saved: Sequence[np.ndarray],
-    grads: Sequence[np.ndarray],
+    given: Optional[Sequence[npt.NDArray[Any]]],
+    masks: Optional[Sequence[npt.NDArray[Any]]],
+    dy: npt.NDArray[Any],
+    saved: Sequence[npt.NDArray[Any]],
+    grads: Sequence[npt.NDArray[Any]],
 ) -> None: ...
-def skew_hippo(n: int) -> np.ndarray: ...
-def s4d_lambda(init: str, n: int) -> np.ndarray: ...
+def skew_hippo(n: int) -> npt.NDArray[np.float64]: ...
+def s4d_lambda(init: str, n: int) -> npt.NDArray[np.float64]: ...
 def s4_init(
-    n: int, norm_len: int, delta_log: np.ndarray, c: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
-
+    n: int, norm_len: int, delta_log: npt.NDArray[np.float64], c: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+def resolve_settings(task: str, preset: Optional[str], model: Optional[str], sets: Sequence[str]) -> str: ...
+def run_settings(path: str | PathLike[str]) -> str: ...
+def train(
+    task: str,
+    preset: Optional[str],
+    model: Optional[str],
+    sets: Sequence[str],
+    out: str | PathLike[str],
+    data_dir: Optional[str | PathLike[str]],
+    threads: Optional[int],
+    tell: Callable[[str], object],
+) -> str: ...
+def resume(
+    out: str | PathLike[str],
+    sets: Sequence[str],
+    data_dir: Optional[str | PathLike[str]],
+    threads: Optional[int],
+    tell: Callable[[str], object],
+) -> str: ...
+def report(path: str | PathLike[str]) -> str: ...
+def inspect(path: str | PathLike[str]) -> str: ...
+@final
 class NativeModel:
-    def __new__(cls, path: str | PathLike[str]) -> NativeModel: ...
+    def __new__(cls, data: bytes) -> NativeModel: ...
     def meta(self) -> str: ...
-    def forward(self, first: np.ndarray, second: Optional[np.ndarray] = None) -> np.ndarray: ...
-    def tokens(self, text: bytes) -> np.ndarray: ...
+    def forward(
+        self, first: npt.NDArray[Any], second: Optional[npt.NDArray[Any]] = None
+    ) -> npt.NDArray[np.float32]: ...
+    def tokens(self, text: bytes) -> npt.NDArray[np.uint32]: ...
+    def kernel(self, layer: int, length: int) -> npt.NDArray[np.float32]: ...
     def stream(self) -> NativeStream: ...
     def resume(self, state: bytes) -> NativeStream: ...
 
+@final
 class NativeStream:
-    def push(self, positions: np.ndarray, answers: int) -> np.ndarray: ...
+    def push(self, positions: npt.NDArray[Any], answers: int) -> npt.NDArray[np.float32]: ...
     @property
     def position(self) -> int: ...
     def reset(self) -> None: ...

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, Optional, Union
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _native
 
-Positions = Union[np.ndarray, Sequence[float], Sequence[int], str, bytes]
+Positions = Union[npt.NDArray[Any], Sequence[float], Sequence[int], Sequence[Sequence[float]], str, bytes]
+"""A sequence: a text, [L] token ids, or [L] or [L, C] numbers."""
 
 
 def load(path: Union[str, os.PathLike[str]]) -> Model:
@@ -20,18 +23,31 @@ def load(path: Union[str, os.PathLike[str]]) -> Model:
         path = os.path.join(path, "best.safetensors")
     if not os.path.exists(path):
         raise FileNotFoundError(f"no model at {path}")
-    return Model(_native.NativeModel(path))
+    with open(path, "rb") as file:
+        return Model(file.read())
 
 
 class Model:
-    """A trained model. Threads may share it."""
+    """A trained model. Threads may share it, and it can be pickled.
 
-    def __init__(self, native: _native.NativeModel):
-        self._native = native
-        self.meta: dict[str, Any] = json.loads(native.meta())
-        """Settings, data and task, as in the file."""
+    Args:
+        data: the content of a model file.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._native = _native.NativeModel(data)
+        self.meta: dict[str, Any] = json.loads(self._native.meta())
+        """Settings, ends, task and labels, as in the file."""
         self.labels: list[str] = self.meta["labels"]
         """Names of the classes; empty if there are none."""
+        self._encoder: dict[str, Any] = json.loads(self.meta["extra"].get("encoder", "{}"))
+        numbers = self._encoder.get("form", {}) if self._encoder.get("kind") == "files" else {}
+        scaling = numbers.get("numbers", {}).get("scaling") if isinstance(numbers, dict) else None
+        self._scaling = scaling and tuple(np.array(scaling[key], dtype=np.float32) for key in ("mean", "sd"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Model, (self._data,)
 
     def __repr__(self) -> str:
         model = self.meta["model"]
@@ -40,36 +56,84 @@ class Model:
     @property
     def length(self) -> int:
         """The length of the sequences it was trained on."""
-        return self.meta["io"]["len"]
+        return int(self.meta["io"]["len"])
 
-    def forward(self, sequence: Positions, second: Positions | None = None) -> np.ndarray:
+    @property
+    def outputs(self) -> int:
+        """The numbers O of an answer."""
+        return int(self.meta["io"]["output"]["outputs"])
+
+    def forward(self, sequence: Positions, second: Optional[Positions] = None) -> npt.NDArray[np.float32]:
         """The outputs for one sequence: [O], or [L, O] of a model with an answer per position.
 
-        A sequence is [L] or [L, C] numbers, [L] token ids (integers), or a text. Models of pairs take two.
+        A sequence is a text (for models of text), [L] token ids, or [L] or [L, C] numbers. Numbers of your own data
+        (the task `files`) are scaled as in training; others must be prepared as in training. Models of pairs take two
+        sequences.
         """
         other = None if second is None else self._positions(second)
         out = self._native.forward(self._positions(sequence), other)
         return out if self.meta["io"]["output"]["kind"] == "position" else out[0]
 
-    def predict_proba(self, sequences: Sequence[Positions]) -> np.ndarray:
-        """The probabilities of the classes: [n, O]."""
-        logits = np.stack([self.forward(sequence) for sequence in sequences])
-        logits = logits - logits.max(-1, keepdims=True)
-        weights = np.exp(logits, dtype=np.float64)
+    def predict_proba(self, sequences: Sequence[Positions]) -> npt.NDArray[np.float64]:
+        """The probabilities of the classes for each of n sequences: [n, O], in the order of `labels`."""
+        logits = self._stacked(sequences).astype(np.float64)
+        weights = np.exp(logits - logits.max(-1, keepdims=True))
         return weights / weights.sum(-1, keepdims=True)
 
-    def predict(self, sequences: Sequence[Positions]) -> np.ndarray:
-        """The names of the most probable classes [n], or the outputs themselves [n, O] of a model without classes."""
+    def predict(self, sequences: Sequence[Positions]) -> npt.NDArray[Any]:
+        """For each of n sequences the name of the most probable class [n], or without classes the outputs [n, O]."""
         if not self.labels:
-            return np.stack([self.forward(sequence) for sequence in sequences])
+            return self._stacked(sequences)
         return np.array(self.labels)[self.predict_proba(sequences).argmax(-1)]
 
-    def stream(self, state: bytes | None = None) -> Stream:
+    def _stacked(self, sequences: Sequence[Positions]) -> npt.NDArray[np.float32]:
+        if isinstance(sequences, (str, bytes)) or (isinstance(sequences, np.ndarray) and sequences.ndim < 2):
+            raise ValueError("expected several sequences: put a single one into a list")
+        return np.stack([self.forward(sequence) for sequence in sequences])
+
+    def forecast(self, series: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The next values [horizon] of a series [T], by a model of the task `forecast`, in the units of its data."""
+        about = self._encoder
+        if about.get("kind") != "forecast":
+            raise ValueError("this model was not trained to forecast: see the task `forecast`")
+        values = np.asarray(series, dtype=np.float32)
+        if values.ndim != 1 or len(values) < about["input"]:
+            raise ValueError(f"expected at least {about['input']} values, got the shape {values.shape}")
+        known = (values[-about["input"] :].astype(np.float64) - about["mean"]) / about["deviation"]
+        known = known.astype(np.float32)
+        origin = known[-1] if about["relative"] else np.float32(0)
+        window = np.concatenate([known - origin, np.zeros(about["horizon"], dtype=np.float32)])
+        out = self.forward(window)[about["input"] :, 0].astype(np.float64)
+        return (out + float(origin)) * about["deviation"] + about["mean"]
+
+    def stream(self, state: Optional[bytes] = None) -> Stream:
         """A stream from its beginning, or from the bytes of a saved state."""
         native = self._native.stream() if state is None else self._native.resume(state)
         return Stream(self, native)
 
-    def _positions(self, sequence: Positions) -> np.ndarray:
+    def kernel(self, layer: int, length: Optional[int] = None) -> npt.NDArray[np.float32]:
+        """The convolution kernels of a layer [C, H, length]; by default at the training length."""
+        length = self.length if length is None else length
+        channels = 2 if self.meta["model"]["bidirectional"] else 1
+        return self._native.kernel(layer, length).reshape(channels, self.meta["model"]["h"], -1)
+
+    def inspect(self) -> dict[str, Any]:
+        """What the model has learned: per layer its modes, half-lives, time scales and where its kernels peak."""
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.safetensors")
+            with open(path, "wb") as file:
+                file.write(self._data)
+            report: dict[str, Any] = json.loads(_native.inspect(path))
+            return report
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the model file."""
+        with open(path, "wb") as file:
+            file.write(self._data)
+
+    def _positions(self, sequence: Positions) -> npt.NDArray[Any]:
         """A contiguous array of tokens (uint32) or numbers (float32)."""
         given = self.meta["io"]["input"]
         if isinstance(sequence, str):
@@ -88,13 +152,16 @@ class Model:
             array = array[:, None]
         if array.ndim != 2 or array.shape[1] != channels or array.dtype.kind not in "iufb":
             raise ValueError(f"expected [L, {channels}] numbers, got {array.dtype} of shape {array.shape}")
-        return np.ascontiguousarray(array, dtype=np.float32)
+        array = array.astype(np.float32)
+        if self._scaling:
+            array = (array - self._scaling[0]) / self._scaling[1]
+        return np.ascontiguousarray(array)
 
 
 class Stream:
-    """A sequence that arrives bit by bit; memory does not grow with it."""
+    """A sequence that arrives bit by bit; memory does not grow with it. Made by `Model.stream`."""
 
-    def __init__(self, model: Model, native: _native.NativeStream):
+    def __init__(self, model: Model, native: _native.NativeStream) -> None:
         self._model, self._native = model, native
 
     @property
@@ -102,9 +169,9 @@ class Stream:
         """Positions taken so far."""
         return self._native.position
 
-    def push(self, positions: Positions, answers: int = 1) -> np.ndarray:
-        """Takes the next positions, and gives the outputs after the last one [O], or with `answers` > 1 after each of
-        the last `answers` [answers, O]."""
+    def push(self, positions: Positions, answers: int = 1) -> npt.NDArray[np.float32]:
+        """Takes the next positions, [L] or [L, C] as in `Model.forward`, and gives the outputs after the last one [O], or
+        with `answers` > 1 after each of the last `answers` [answers, O]."""
         out = self._native.push(self._model._positions(positions), answers)
         return out[0] if answers == 1 else out
 
@@ -113,5 +180,5 @@ class Stream:
         self._native.reset()
 
     def state(self) -> bytes:
-        """All that the stream remembers; `Model.stream(state)` resumes from it."""
+        """All that the stream remembers; `Model.stream(state)` resumes from it, also in another process."""
         return self._native.state()

@@ -1,0 +1,196 @@
+"""Whole models of our checkpoints, built of fused blocks: to train further, to take apart, to save again."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Optional, Union
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ._block import DSSBlock, Norm
+from ._layers import DSSLayer, S4DLayer, S4Layer, SSMLayer, State, inside
+
+_DTYPES = {"F32": np.float32, "F16": np.float16, "F64": np.float64}
+
+ModelState = tuple[list[State], tuple[int, Tensor]]
+"""Of the streams through a model: those of its blocks, and count and sum [B, H] of what is pooled."""
+
+
+def load_model(path: Union[str, os.PathLike[str]]) -> DSSModel:
+    """The model of a run directory (its best checkpoint) or of a model file, in evaluation mode."""
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        path = os.path.join(path, "best.safetensors")
+    header, tensors = read_safetensors(path)
+    if "dss" not in header:
+        raise ValueError(f"{path} is not a model file of ours: it has no description")
+    model = DSSModel(json.loads(header["dss"]))
+    model.load_state_dict(tensors)
+    return model.eval()
+
+
+def read_safetensors(path: Union[str, os.PathLike[str]]) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors (float32, or float64 where the file has it) of a safetensors file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    meta, tensors = header.pop("__metadata__", {}), {}
+    for name, about in header.items():
+        begin, end = (start + offset for offset in about["data_offsets"])
+        values = np.frombuffer(data[begin:end], _DTYPES[about["dtype"]]).reshape(about["shape"])
+        tensors[name] = torch.from_numpy(values.astype(np.promote_types(values.dtype, np.float32)))
+    return meta, tensors
+
+
+def _layer(settings: dict[str, Any], h: int, length: int, bidirectional: bool) -> SSMLayer:
+    kind, n = settings["kind"], settings["n"]
+    shared: dict[str, Any] = {
+        "bidirectional": bidirectional,
+        "glu": settings["glu"],
+        "kernel_len": settings["kernel_len"],
+        "dt_min": settings["delta_min"],
+        "dt_max": settings["delta_max"],
+    }
+    if kind == "s4":
+        return S4Layer(h, n, length, **shared)
+    shared["ssms"] = settings.get("ssms", 1)
+    if kind == "dss":
+        return DSSLayer(h, n, length, settings["variant"], tied_delta=settings["delta"] == "tied", **shared)
+    if kind == "s4d":
+        return S4DLayer(h, n, length, settings["lambda_init"], settings["discretisation"], **shared)
+    raise ValueError(f"there are no {kind} layers in PyTorch: use diagonal_ssm.load")
+
+
+class _TwoLayers(nn.Module):
+    """Two linear maps with an activation between them."""
+
+    def __init__(self, inputs: int, width: int, outputs: int, gelu: bool) -> None:
+        super().__init__()
+        self.hidden, self.out = nn.Linear(inputs, width), nn.Linear(width, outputs)
+        self.between = F.gelu if gelu else F.relu
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.between(self.hidden(x)))
+
+
+class DSSModel(nn.Module):
+    """Encoder, blocks, pooling and head, with the names of our checkpoints.
+
+    Args:
+        meta: the description of a model file: `model` (its settings) and `io` (its two ends and its length), as
+            `diagonal_ssm.load(path).meta` has them.
+
+    Parameters: `encoder.*`, `layers.i.mixer.*`, `layers.i.norm.*`, `norm.*` (with pre-norm), `head.*`.
+    """
+
+    meta: dict[str, Any]
+    encoder: nn.Module
+    layers: nn.ModuleList
+    norm: nn.Module
+    head: nn.Module
+    output: str
+    pool: str
+
+    def __init__(self, meta: dict[str, Any]) -> None:
+        super().__init__()
+        self.meta = meta
+        model, io = meta["model"], meta["io"]
+        h, length, given, answer = model["h"], io["len"], io["input"], io["output"]
+        mixer = model["mixer"]
+        if isinstance(mixer, str):  # version 0.1 has the mixer's settings among the others
+            mixer = {**model, "kind": mixer}
+        if model.get("ff") or model.get("positions", "none") != "none" or model["pool"] == "cls":
+            raise ValueError("there are no feed-forward parts, positions and cls vectors in PyTorch: use diagonal_ssm.load")
+        norm = (model["norm"], model.get("norm_eps", 1e-5), 0.1, model.get("mask_padding", False))
+        tokens = given["kind"] == "tokens"
+        self.encoder = nn.Embedding(given["vocab"], h) if tokens else nn.Linear(given["channels"], h)
+        self.layers = nn.ModuleList(
+            DSSBlock(
+                h,
+                _layer(mixer, h, length, model["bidirectional"]),
+                norm=norm[0],
+                eps=norm[1],
+                mask_padding=norm[3],
+                prenorm=model["prenorm"],
+                dropout=model["dropout"],
+            )
+            for _ in range(model["layers"])
+        )
+        self.norm = Norm(h, *norm) if model["prenorm"] else nn.Identity()
+        self.output, self.pool = answer["kind"], model["pool"]
+        hidden, outputs = model.get("head_hidden", 0), answer["outputs"]
+        if self.output == "pair":
+            self.head = _TwoLayers(4 * h, h, outputs, gelu=True)
+        elif hidden:
+            self.head = _TwoLayers(h, hidden, outputs, gelu=False)
+        else:
+            self.head = nn.Linear(h, outputs)
+
+    def forward(self, x: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
+        """x [B, L] token ids or [B, L, C] numbers, right-padded to `lengths` [B] -> [B, O].
+
+        With an answer per position: [B, L, O]. For pairs, the first half of the batch are the first sequences: [B/2, O].
+        """
+        x = self.hidden(x, lengths)
+        if self.output == "position":
+            return self.head(x)
+        x = self._pooled(x, lengths)
+        if self.output != "pair":
+            return self.head(x)
+        a, b = x.chunk(2)
+        return self.head(torch.cat([a, b, a - b, a * b], -1))
+
+    def hidden(self, x: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
+        """The activations before pooling and head: [B, L, H]."""
+        x = self.encoder(x)
+        for layer in self.layers:
+            x = layer(x, lengths)
+        return self.norm(x, lengths) if isinstance(self.norm, Norm) else x
+
+    def _pooled(self, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
+        if self.pool == "last":
+            return x[:, -1] if lengths is None else x[torch.arange(len(x)), lengths.to(x.device) - 1]
+        if lengths is None:
+            return x.mean(1)
+        return (x * inside(x, lengths)).sum(1) / lengths.to(x)[:, None]
+
+    def initial_state(self, batch: int) -> ModelState:
+        """The state of `batch` streams before their first position."""
+        if self.output == "pair":
+            raise ValueError("a model of pairs needs whole sequences: it has no steps")
+        h = self.meta["model"]["h"]
+        total = torch.zeros(batch, h, dtype=next(self.parameters()).dtype, device=next(self.parameters()).device)
+        return [layer.initial_state(batch) for layer in self.layers], (0, total)  # type: ignore[operator]
+
+    def step(self, x: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
+        """x [B] token ids or [B, C] numbers -> the answer for everything so far [B, O], and the next state."""
+        states, (count, total) = state
+        x, after = self.encoder(x), []
+        for layer, before in zip(self.layers, states):
+            x, later = layer.step(x, before)  # type: ignore[operator]
+            after.append(later)
+        x = self.norm(x)
+        count, total = count + 1, total + x
+        mean = self.pool == "mean" and self.output == "sequence"
+        return self.head(total / count if mean else x), (after, (count, total))
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes a model file: `diagonal_ssm.load` and the program `dss` read it."""
+        meta = {**self.meta, "extra": {k: v for k, v in self.meta.get("extra", {}).items() if k != "sha256"}}
+        arrays = {name: np.ascontiguousarray(t.detach().cpu().float().numpy()) for name, t in self.state_dict().items()}
+        header: dict[str, Any] = {"__metadata__": {"dss": json.dumps(meta)}}
+        end = 0
+        for name, array in arrays.items():
+            begin, end = end, end + array.nbytes
+            header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [begin, end]}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with open(path, "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for array in arrays.values():
+                file.write(array.tobytes())

@@ -1,0 +1,260 @@
+//! Trainings: a run directory as `dss train` makes it, watched and stopped from Python.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use burn_core::tensor::Device;
+use dss_report::inspect::Inspection;
+use dss_report::report::write_report;
+use dss_train::config::{Request, Setting};
+use dss_train::run_dir::RunDir;
+use dss_train::{Config, Error, Event, Observer, Split, Stopped, Summary, TrainOptions};
+use pyo3::exceptions::{
+    PyFileExistsError, PyFileNotFoundError, PyFloatingPointError, PyKeyboardInterrupt, PyOSError,
+    PyRuntimeError,
+};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::value_error;
+
+/// How long Ctrl-C waits at most until it is noticed.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// The settings that a training of `task` would have, under their dotted keys, as JSON. `sets` are lines `key=value`.
+#[pyfunction]
+#[pyo3(signature = (task, preset, model, sets))]
+pub fn resolve_settings(
+    task: String,
+    preset: Option<String>,
+    model: Option<String>,
+    sets: Vec<String>,
+) -> PyResult<String> {
+    let config = resolved(task, preset, model, &sets)?;
+    serde_json::to_string(&config.flat()).map_err(value_error)
+}
+
+/// The settings of the run in a directory, as JSON.
+#[pyfunction]
+pub fn run_settings(path: PathBuf) -> PyResult<String> {
+    serde_json::to_string(&own_config(&path)?.flat()).map_err(value_error)
+}
+
+/// Trains a new model into the directory `out` and gives its summary as JSON.
+///
+/// `tell` is called with each event as JSON. Ctrl-C finishes the step at hand and saves: the summary says
+/// "interrupted".
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "all that a training can be told")]
+#[pyo3(signature = (task, preset, model, sets, out, data_dir, threads, tell))]
+pub fn train(
+    py: Python<'_>,
+    task: String,
+    preset: Option<String>,
+    model: Option<String>,
+    sets: Vec<String>,
+    out: PathBuf,
+    data_dir: Option<PathBuf>,
+    threads: Option<usize>,
+    tell: Py<PyAny>,
+) -> PyResult<String> {
+    let config = resolved(task, preset, model, &sets)?;
+    let options = TrainOptions { data_dir, threads, ..TrainOptions::default() };
+    watched(py, &config, &out, options, &tell)
+}
+
+/// Continues the run in the directory `out`, as [`train`]; `sets` may make it longer.
+#[pyfunction]
+pub fn resume(
+    py: Python<'_>,
+    out: PathBuf,
+    sets: Vec<String>,
+    data_dir: Option<PathBuf>,
+    threads: Option<usize>,
+    tell: Py<PyAny>,
+) -> PyResult<String> {
+    let config = own_config(&out)?.changed(&[], &settings(&sets)?).map_err(python_error)?;
+    let options = TrainOptions { resume: true, data_dir, threads, ..TrainOptions::default() };
+    watched(py, &config, &out, options, &tell)
+}
+
+/// Writes `report.html` of a run and gives its path.
+#[pyfunction]
+pub fn report(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    own_config(&path)?;
+    let page = py.detach(|| write_report(&path)).map_err(value_error)?;
+    Ok(page.to_string_lossy().into_owned())
+}
+
+/// What a model has learned, as JSON: its modes, time scales and kernels.
+#[pyfunction]
+pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| -> PyResult<String> {
+        let found = Inspection::load(&path, &Device::flex()).map_err(value_error)?;
+        serde_json::to_string(&found.report().map_err(value_error)?).map_err(value_error)
+    })
+}
+
+fn settings(sets: &[String]) -> PyResult<Vec<Setting>> {
+    sets.iter().map(|set| set.parse().map_err(value_error)).collect()
+}
+
+fn resolved(
+    task: String,
+    preset: Option<String>,
+    model: Option<String>,
+    sets: &[String],
+) -> PyResult<Config> {
+    let request = Request { task, preset, model, sets: settings(sets)?, ..Request::default() };
+    Ok(request.resolve().map_err(python_error)?.0)
+}
+
+fn own_config(path: &Path) -> PyResult<Config> {
+    if !RunDir::new(path).config().is_file() {
+        let what = format!("{} is not a run directory: it has no config.toml", path.display());
+        return Err(PyFileNotFoundError::new_err(what));
+    }
+    Config::from_run(path).map_err(python_error)
+}
+
+/// The training on a thread of its own, while this one tells Python what happens and listens for Ctrl-C.
+fn watched(
+    py: Python<'_>,
+    config: &Config,
+    out: &Path,
+    options: TrainOptions,
+    tell: &Py<PyAny>,
+) -> PyResult<String> {
+    let stop = &AtomicBool::new(false);
+    let mut failure: Option<PyErr> = None;
+    let result = py.detach(|| {
+        let (sender, events) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let training = scope.spawn(move || {
+                let mut observer = Sender(sender);
+                dss_train::train(config, out, options, &mut observer, stop)
+            });
+            loop {
+                let event: Option<String> = match events.recv_timeout(SIGNALS) {
+                    Ok(event) => Some(event),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                Python::attach(|py| {
+                    let told = match event {
+                        Some(event) if failure.is_none() => tell.call1(py, (event,)).map(|_| ()),
+                        _ => Ok(()),
+                    };
+                    let Err(error) = py.check_signals().and(told) else { return };
+                    stop.store(true, Ordering::Relaxed);
+                    // Ctrl-C, here or in what was called, is an orderly end.
+                    if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                        failure = Some(error);
+                    }
+                });
+            }
+            training.join()
+        })
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let summary = result.map_err(|_| PyRuntimeError::new_err("the training panicked"))?;
+    Ok(end(&summary.map_err(python_error)?).to_string())
+}
+
+/// An error of the trainer as the exception that a Python program expects.
+fn python_error(error: Error) -> PyErr {
+    let text = in_python(&error.to_string());
+    match error {
+        Error::RunExists { .. } => PyFileExistsError::new_err(text),
+        Error::NothingToResume { .. } => PyFileNotFoundError::new_err(text),
+        Error::RunBusy { .. } | Error::Io { .. } => PyOSError::new_err(text),
+        Error::NonFinite { .. } => PyFloatingPointError::new_err(text),
+        _ => value_error(text),
+    }
+}
+
+/// Advice for a command line, as it reads in Python.
+fn in_python(text: &str) -> String {
+    [
+        (
+            "continue it with --resume, or choose another directory with --out",
+            "continue it with Run(path).resume(), or choose another directory with out=",
+        ),
+        ("choose another directory with --out", "choose another directory with out="),
+        ("continue with --resume", "continue with Run(path).resume()"),
+        ("--set ", ""),
+    ]
+    .iter()
+    .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// Sends events as JSON to whoever listens.
+struct Sender(mpsc::Sender<String>);
+
+impl Observer for Sender {
+    fn event(&mut self, event: &Event<'_>) {
+        // Nobody listens any more when the call has failed; the flag ends the training.
+        let _ = self.0.send(object(event).to_string());
+    }
+}
+
+fn object(event: &Event<'_>) -> Value {
+    match event {
+        Event::Loading(text) => json!({"event": "loading", "text": text}),
+        Event::Start {
+            run,
+            task,
+            parameters,
+            examples,
+            steps_per_epoch,
+            total_steps,
+            done_steps,
+        } => {
+            json!({
+                "event": "start", "run": run.display().to_string(), "task": task, "parameters": parameters,
+                "examples": {"train": examples[0], "val": examples[1], "test": examples[2]},
+                "steps_per_epoch": steps_per_epoch, "total_steps": total_steps, "done_steps": done_steps,
+            })
+        }
+        Event::Step { step, epoch, loss, accuracy, lr, gradient_norm, samples_per_s } => json!({
+            "event": "step", "step": step, "epoch": epoch, "loss": loss, "accuracy": accuracy, "lr": lr,
+            "gradient_norm": gradient_norm, "samples_per_s": samples_per_s,
+        }),
+        Event::Evaluating { split, done, of } => {
+            json!({"event": "evaluating", "split": name(*split), "done": done, "of": of})
+        }
+        Event::Eval { step, epoch, split, scores, best } => json!({
+            "event": "eval", "split": name(*split), "step": step, "epoch": epoch, "scores": scores, "best": best,
+        }),
+        Event::Checkpoint { step, path } => {
+            json!({"event": "checkpoint", "step": step, "path": path.display().to_string()})
+        }
+        Event::Note(text) => json!({"event": "note", "text": text}),
+        Event::End(summary) => end(summary),
+    }
+}
+
+fn name(split: Split) -> &'static str {
+    match split {
+        Split::Val => "val",
+        Split::Test => "test",
+    }
+}
+
+fn end(summary: &Summary) -> Value {
+    let stopped = match summary.stopped {
+        Stopped::Finished => "finished",
+        Stopped::Early => "early",
+        Stopped::Interrupted => "interrupted",
+    };
+    json!({
+        "event": "end", "stopped": stopped, "test": summary.test, "best_val": summary.best_val,
+        "best_step": summary.best_step, "epochs": summary.epochs, "steps": summary.steps,
+        "seconds": summary.seconds, "peak_mb": summary.peak_mb, "parameters": summary.parameters,
+        "was_complete": summary.was_complete,
+    })
+}
