@@ -55,8 +55,8 @@ impl<'a> Session<'a> {
         let mut model =
             Model::new(&config.model, &bridge::io(&task.spec), config.train.seed, device)?;
         if !config.train.from.is_empty() {
-            let (from, labels) = (Path::new(&config.train.from), bridge::labels(&task.spec));
-            model = transfer::started_from(model, from, labels, device, observer)?;
+            let from = Path::new(&config.train.from);
+            model = transfer::started_from(model, from, task, device, observer)?;
         }
         let state = TrainingState {
             steps_per_epoch: config.train.steps_per_epoch(task.train.len()),
