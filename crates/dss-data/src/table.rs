@@ -84,9 +84,8 @@ impl Table {
             return Self::open(path, TableOptions { decimal: Decimal::Comma, ..options });
         }
         let widest = head.iter().map(|(_, row)| row.len()).max().unwrap_or(0);
-        let path_buf = path.to_owned();
         let mut table =
-            Self { path: path_buf, separator, decimal_comma, header: None, head, widest };
+            Self { path: path.to_owned(), separator, decimal_comma, header: None, head, widest };
         let header = match options.header {
             Header::Auto => table.looks_like_header(options.names),
             header => header == Header::Yes,
