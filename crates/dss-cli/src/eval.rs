@@ -18,7 +18,9 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
     let checkpoint = runs::model_file(&args.model)?;
     let own =
         if args.model.is_dir() { runs::existing(&args.model)? } else { file_config(&checkpoint)? };
-    let config = changed(own, &args.set)?;
+    let named = runs::data_file(own.task.name(), args.data.as_deref());
+    let sets: Vec<Setting> = named.into_iter().chain(args.set).collect();
+    let config = changed(own, &sets)?;
     let device = device::named(&args.device)?;
     let batch = args.batch.unwrap_or(config.train.evaluation_batch());
     let remembered = Environment::data_dir(&args.model).filter(|_| args.data.is_none());

@@ -33,7 +33,7 @@ pub fn loading(now: bool, stop: &AtomicBool) {
     }
 }
 
-/// What was begun (a cache, a run directory) is started over by the next command.
+/// Unfinished work (a cache, a run directory) is started over by the next command.
 fn end() -> ! {
     output::log_line("stopped while reading the data");
     exit()

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use dss_data::TaskConfig;
 use dss_train::Config;
+use dss_train::config::Setting;
 use dss_train::run_dir::RunDir;
 
 use crate::failure::Failure;
@@ -40,6 +42,13 @@ pub fn existing(dir: &Path) -> Result<Config, Failure> {
             .hint("name a directory that `dss train` made, such as runs/listops-laptop-0"));
     }
     Ok(Config::from_run(dir)?)
+}
+
+/// The setting that `--data FILE` means for a run that remembers another file.
+pub fn data_file(task: &str, data: Option<&Path>) -> Option<Setting> {
+    let file = data.filter(|data| data.is_file())?;
+    let has_path = TaskConfig::key_docs(task)?.iter().any(|(key, _)| *key == "path");
+    has_path.then(|| Setting::new("task.path", file.to_string_lossy().into_owned()))
 }
 
 /// The model file that a run directory or a file name means.

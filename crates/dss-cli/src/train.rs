@@ -136,9 +136,11 @@ fn resumed(args: &TrainArgs) -> Result<(Config, Places), Failure> {
         return Err(Failure::usage(format!("{dir} is a run of task `{own}`, not of `{}`", s.task)));
     }
     let named = s.preset.is_some() || s.model.is_some() || !s.ablations.is_empty();
+    let data = runs::data_file(&s.task, args.data.as_deref());
+    let sets: Vec<Setting> = data.into_iter().chain(s.sets.clone()).collect();
     let config = match named {
         true => s.resolve().map(|(config, _)| config),
-        false => own.changed(&s.files, &s.sets),
+        false => own.changed(&s.files, &sets),
     };
     Ok((config.map_err(Failure::for_task(&s.task))?, only(out)))
 }

@@ -79,7 +79,9 @@ macro_rules! tasks {
 
             /// Every key of a task (but `name`) with its help line.
             pub fn key_docs(name: &str) -> Option<Vec<KeyDoc>> {
-                match name { $($name => Some(key_docs::<$config>()),)* _ => None }
+                let mut docs = match name { $($name => key_docs::<$config>(),)* _ => return None };
+                docs.retain(|(key, _)| !Self::is_obsolete(name, key));
+                Some(docs)
             }
 
             /// The same task with the settings of a table, which has no key `name`.
@@ -105,10 +107,18 @@ macro_rules! tasks {
     };
 }
 
+/// Tasks and keys of version 0.1 that files may still have, and that have no effect.
+const OBSOLETE: [(&str, &str); 1] = [("listops", "cache")];
+
 /// Keys that say where data are.
 const PLACES: [&str; 3] = ["dir", "path", "reviews"];
 
 impl TaskConfig {
+    /// Whether files may still have this key of a task although it has no effect any more.
+    pub fn is_obsolete(task: &str, key: &str) -> bool {
+        OBSOLETE.contains(&(task, key))
+    }
+
     /// The same task, the paths of its data absolute: they then hold wherever the program is started.
     pub fn located(&self, data_dir: Option<&Path>) -> Self {
         self.with_keys(|keys| {

@@ -27,7 +27,7 @@ pub enum Error {
         path: PathBuf,
         /// Where in the file, such as `, line 3, column 2`; may be empty.
         place: String,
-        /// What was expected, what came, what to do.
+        /// Expected and found content, and what to do.
         what: String,
     },
     /// The data of a task are not there.
@@ -47,7 +47,7 @@ pub enum Error {
         key: &'static str,
         /// Its value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         what: String,
     },
 }

@@ -71,13 +71,13 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     atomic_write::write(path, bytes).map_err(Error::io("write", path))
 }
 
-/// `path` itself, or the one inside the data folder when only that exists.
+/// `path` itself; where that does not exist, the one inside the data folder. A run stores absolute paths: of these the
+/// name is looked for in the folder.
 pub(crate) fn resolve(path: &str, data_dir: Option<&Path>) -> PathBuf {
     let given = PathBuf::from(path);
-    match data_dir {
-        Some(dir) if !given.exists() && dir.join(path).exists() => dir.join(path),
-        _ => given,
-    }
+    let Some(dir) = data_dir.filter(|_| !given.exists()) else { return given };
+    let name = if given.is_absolute() { given.file_name() } else { Some(given.as_os_str()) };
+    name.map(|name| dir.join(name)).filter(|path| path.exists()).unwrap_or(given)
 }
 
 /// The setting of a path as an absolute one, found as [`resolve`] does; an empty one stays empty.

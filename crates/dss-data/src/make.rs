@@ -26,7 +26,7 @@ pub struct Make {
     pub size: Option<usize>,
 }
 
-/// What was made.
+/// The data that were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeFiles {
     /// The files or folders.

@@ -15,7 +15,7 @@ pub enum Note {
     Skipped {
         /// How many.
         skipped: usize,
-        /// What is wrong with the first of them.
+        /// The faults of the first of them.
         faults: Vec<String>,
     },
     /// Anything else, in one sentence.

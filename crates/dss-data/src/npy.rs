@@ -195,7 +195,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let data = [1.0, 2.0, 3.0, 4.0, 5.0, -6.5];
         let bytes = to_bytes(&[2, 3], &data);
         assert_eq!(bytes.len() % 64, 6 * 8);

@@ -5,7 +5,7 @@
 //! M\[i+1, j+1\] = M\[i, j\] − x\[i\] x\[j\] + x\[S+i\] x\[S+j\].
 
 /// Sums over all rows: inputs and targets are a row's first `input` and its other values.
-pub(crate) struct Moments {
+pub(crate) struct RidgeMoments {
     input: usize,
     horizon: usize,
     rows: f64,
@@ -15,7 +15,7 @@ pub(crate) struct Moments {
     mean: Vec<f64>,
 }
 
-impl Moments {
+impl RidgeMoments {
     /// The windows of a series, of which there is at least one, are the rows.
     pub(crate) fn of_windows(series: &[f32], input: usize, horizon: usize) -> Self {
         let x = |i: usize| f64::from(series[i]);
@@ -170,11 +170,11 @@ mod tests {
             input in 1usize..6, horizon in 1usize..6, power in -3i32..1,
         ) {
             let penalty = 10f64.powi(power);
-            let moments = Moments::of_windows(&series, input, horizon);
+            let moments = RidgeMoments::of_windows(&series, input, horizon);
             let rows: Vec<Vec<f64>> = (series.windows(input + horizon))
                 .map(|window| window.iter().map(|&x| x.into()).collect())
                 .collect();
-            for moments in [moments, Moments::of_rows(&rows, input)] {
+            for moments in [moments, RidgeMoments::of_rows(&rows, input)] {
                 let ridge = moments.solve(penalty).unwrap();
                 let left = gradient(&series, &ridge, horizon, penalty);
                 prop_assert!(left < 1e-8, "{left}");

@@ -3,7 +3,7 @@
 use crate::note::{Note, TOLD};
 use crate::{Error, Result};
 
-/// What is wrong with which files.
+/// Faulty files and their faults.
 pub(crate) struct Skips {
     skip_bad: bool,
     count: usize,
@@ -30,7 +30,7 @@ impl Skips {
         }
     }
 
-    /// What was skipped, for the user.
+    /// A note about the skipped files.
     pub(crate) fn note(&self) -> Option<Note> {
         let (skipped, faults) = (self.count, self.faults.clone());
         (skipped > 0).then_some(Note::Skipped { skipped, faults })

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_examples_are_read_back() {
         let dir = tempfile::tempdir().unwrap();
         for round in 0..2 {
             let built = std::cell::Cell::new(false);

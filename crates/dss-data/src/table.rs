@@ -37,7 +37,7 @@ pub enum Decimal {
     Comma,
 }
 
-/// What is known of a table before it is read.
+/// Settings of a table, known before it is read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct TableOptions<'a> {
     /// What separates cells; `None`: the name of the file or the first line tells.
@@ -56,6 +56,8 @@ pub(crate) struct Table {
     pub header: Option<Vec<String>>,
     /// The first data rows with their line numbers.
     pub head: Vec<(u64, Vec<String>)>,
+    /// Cells of the widest row that was looked at.
+    widest: usize,
 }
 
 const HEAD: usize = 100;
@@ -81,8 +83,9 @@ impl Table {
         if decimal_comma && options.decimal == Decimal::Auto {
             return Self::open(path, TableOptions { decimal: Decimal::Comma, ..options });
         }
+        let widest = head.iter().map(|(_, row)| row.len()).max().unwrap_or(0);
         let mut table =
-            Self { path: path.to_owned(), separator, decimal_comma, header: None, head };
+            Self { path: path.to_owned(), separator, decimal_comma, header: None, head, widest };
         let header = match options.header {
             Header::Auto => table.looks_like_header(options.names),
             header => header == Header::Yes,
@@ -112,19 +115,43 @@ impl Table {
         self.header = Some(first.iter().map(|name| name.trim().to_owned()).collect());
     }
 
-    /// Columns: as many as the header or the widest of the first rows has.
+    /// Columns: as many as the header or the widest row has, of all rows after [`Self::measure`], else of the first ones.
     pub(crate) fn width(&self) -> usize {
-        let rows = self.head.iter().map(|(_, row)| row.len()).max().unwrap_or(0);
-        rows.max(self.header.as_ref().map_or(0, Vec::len))
+        self.widest.max(self.header.as_ref().map_or(0, Vec::len))
     }
 
-    /// Calls `each` with line number and cells of every data row; empty lines are skipped.
+    /// Looks at all rows for the widest one, if there is no header to say how many columns there are.
+    pub(crate) fn measure(&mut self) -> Result<()> {
+        let mut widest = self.widest;
+        if self.header.is_none() {
+            self.for_each(|_, cells| {
+                widest = widest.max(cells.len());
+                Ok(())
+            })?;
+        }
+        self.widest = widest;
+        Ok(())
+    }
+
+    /// Calls `each` with line number and cells of every data row; empty lines are skipped. A row with more cells than
+    /// the header has names is an error: which of them belongs to which name?
     pub(crate) fn for_each(&self, mut each: impl FnMut(u64, &[&str]) -> Result<()>) -> Result<()> {
         let mut header = self.header.is_some();
+        let most = self.header.as_ref().map_or(usize::MAX, Vec::len);
         self.read(&mut |line, cells| {
-            if !std::mem::take(&mut header) {
-                each(line, cells)?;
+            if std::mem::take(&mut header) {
+                return Ok(true);
             }
+            let filled = cells.iter().rposition(|cell| !cell.trim().is_empty());
+            if let Some(filled) = filled.map(|i| i + 1).filter(|filled| *filled > most) {
+                let what = format!(
+                    "expected at most {most} cells, as many as the header has, found {filled}; a cell with {} in it \
+                     has to be quoted",
+                    self.separator.plural()
+                );
+                return Err(Error::line(&self.path, line, what));
+            }
+            each(line, cells)?;
             Ok(true)
         })
     }

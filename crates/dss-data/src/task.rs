@@ -59,7 +59,7 @@ pub struct TaskSpec {
     pub name: String,
     /// What comes in.
     pub input: InputKind,
-    /// What is asked for.
+    /// Kind of answer.
     pub target: TargetKind,
     /// The length L of the model; no example is longer.
     pub len: usize,
@@ -205,15 +205,7 @@ impl Task {
         hash: SplitHash,
         encoder: Encoder,
     ) -> Self {
-        let vocabulary = match &encoder {
-            Encoder::Listops(encoder) => Some(encoder.vocabulary.symbols().to_vec()),
-            Encoder::Text(encoder) | Encoder::TextPairs(encoder) => {
-                Some(encoder.alphabet.symbols())
-            }
-            Encoder::Lm(encoder) => Some(encoder.labels()),
-            Encoder::Files(encoder) => encoder.vocabulary(),
-            _ => None,
-        };
+        let vocabulary = encoder.vocabulary();
         let (split_hash, earlier_split_hash, notes) = (hash.hex(), None, Vec::new());
         Self { spec, train, val, test, split_hash, earlier_split_hash, vocabulary, encoder, notes }
     }

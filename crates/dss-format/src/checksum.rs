@@ -1,5 +1,5 @@
 //! The checksum of a model file: SHA-256 of its description and its tensors, in hex, at `extra.sha256` of the
-//! description. While it is computed, zeros stand in its place. A file without one is not checked.
+//! description. While it is computed, its place is filled with zeros. A file without one is not checked.
 
 use sha2::{Digest, Sha256};
 

@@ -14,7 +14,7 @@ pub enum Error {
     Setting {
         /// Their keys, such as `model.h` or `model.mixer.n`; none for a size that is not a setting.
         keys: &'static [&'static str],
-        /// What it is and what it may be.
+        /// Its value and the allowed ones.
         what: String,
     },
     /// A file could not be read or written.

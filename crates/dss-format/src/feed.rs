@@ -26,7 +26,7 @@ pub struct Fault {
     pub line: u64,
     /// Column, from 1, in a table.
     pub column: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
 }
 
@@ -300,7 +300,7 @@ impl NumberFeed {
         Ok(Self { shape, scaling, header: None, places: None, count: 0 })
     }
 
-    /// Where the numbers of a table stand.
+    /// Which cells of a table hold the numbers.
     pub fn shape(&self) -> &TableShape {
         &self.shape
     }
@@ -325,6 +325,7 @@ impl NumberFeed {
         let header = if self.header? { "a header" } else { "no header" };
         let columns = match self.places.as_ref()? {
             Places::All => "all columns".to_owned(),
+            Places::At { width: 1, .. } => "its only column".to_owned(),
             Places::At { places, width } if places.iter().copied().eq(0..*width) => {
                 format!("all {width} columns")
             }

@@ -60,7 +60,7 @@ impl Numbers {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

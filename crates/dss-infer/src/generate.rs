@@ -99,7 +99,7 @@ impl Sampler {
     }
 }
 
-/// A stream that feeds on what it says.
+/// A stream that takes its own output as input.
 #[derive(Debug)]
 pub struct Generator<'a> {
     model: &'a Model,

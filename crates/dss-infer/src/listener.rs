@@ -99,7 +99,7 @@ impl Listener {
     /// Slots whose first stream has begun, or begins with the next position.
     fn begun(&self) -> usize {
         let hops = self.window.map_or(0, |window| self.position / window.hop as u64);
-        self.streams.len().min(hops as usize + 1)
+        self.streams.len().min((hops as usize).saturating_add(1))
     }
 
     /// What it remembers as bytes, with a mark of the model and a checksum. Without a window, those of its [`State`].

@@ -157,7 +157,7 @@ pub(crate) fn check_sealed<'a>(
     Ok(rest)
 }
 
-/// What is left to read.
+/// Bytes that are left to read.
 pub(crate) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

@@ -44,7 +44,7 @@ impl<T: Real> Lines<T> {
         Self { ptr: ptr.cast(), len: count * T::LINE, layout }
     }
 
-    /// Where the elements stand, for those who read and write parts of them by turns.
+    /// A pointer to the elements, for callers that read and write parts of them in turn.
     pub(crate) fn pointer(&self) -> *mut T {
         self.ptr.as_ptr()
     }

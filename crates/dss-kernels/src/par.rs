@@ -8,7 +8,7 @@ mod team;
 
 /// Lets at most `threads` threads work on an operation, 1 being the caller alone. Results do not depend on it.
 ///
-/// The child of a `fork` has none of its parent's threads and would wait for them for ever: it must set 1. Safe to call
+/// The child of a `fork` does not inherit its parent's threads and would wait for them for ever: it must set 1. Safe to call
 /// from a `pthread_atfork` handler.
 pub fn limit_threads(threads: usize) {
     #[cfg(feature = "rayon")]
@@ -104,7 +104,7 @@ impl<'a, T> Disjoint<'a, T> {
         Self { ptr: slice.as_mut_ptr(), len: slice.len(), life: std::marker::PhantomData }
     }
 
-    /// Where elements `start..start + len` stand; whoever writes there must be alone in doing so.
+    /// A pointer to elements `start..start + len`; no one else may access them while the caller writes.
     pub(crate) fn pointer(&self, start: usize, len: usize) -> *mut T {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len));
         // SAFETY: in bounds by the assertion.

@@ -205,7 +205,7 @@ impl Model {
         prepared.cut(self.config.positions_for(l))
     }
 
-    /// One pass over a batch. `lengths`: the true length of each sequence; what stands beyond never changes a result
+    /// One pass over a batch. `lengths`: the true length of each sequence; padding beyond it never changes a result
     /// (except, in training and without `mask_padding`, through the statistics of BatchNorm).
     ///
     /// # Panics

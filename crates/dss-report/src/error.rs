@@ -15,7 +15,7 @@ pub enum Error {
     Grid {
         /// Its directory.
         dir: PathBuf,
-        /// What is in the way.
+        /// The obstacle.
         what: String,
     },
     /// The kernels of a model would need more memory than there is.
@@ -28,7 +28,7 @@ pub enum Error {
         path: PathBuf,
         /// L.
         len: usize,
-        /// What it would take, in MB.
+        /// Memory it needs, in MB.
         needed_mb: u64,
         /// What there is, in MB.
         available_mb: u64,

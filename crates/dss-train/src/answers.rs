@@ -47,7 +47,7 @@ pub struct Answer {
     /// The sequence, or both of a pair; none in a sample of single values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputOutline>,
-    /// What is right, and what the model says.
+    /// The right answer and the model's.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -76,7 +76,7 @@ pub enum InputOutline {
     },
 }
 
-/// What is right, and what the model says.
+/// The right answer and the model's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {

@@ -13,7 +13,7 @@ pub enum Error {
     /// A file or directory could not be read or written.
     #[error("{doing} {}: {source}{}", path.display(), advice(source))]
     Io {
-        /// What was being done: "cannot write", "cannot read".
+        /// The operation that failed: "cannot write", "cannot read".
         doing: &'static str,
         /// To which file.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was expected and what is there.
+        /// Expected and found content.
         what: String,
     },
     /// The best model of a run is missing or not the one expected.
@@ -37,7 +37,7 @@ pub enum Error {
     NoBest {
         /// Where it should be.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// The directory holds a run already.
@@ -110,7 +110,7 @@ pub enum Error {
     NonFinite {
         /// The optimiser step, counted from 1.
         step: u64,
-        /// What was seen first, such as `the loss is NaN`.
+        /// The first symptom, such as `the loss is NaN`.
         what: String,
         /// Where the first bad value is.
         place: String,
@@ -137,7 +137,7 @@ pub enum Error {
         if *evaluation { " and train.eval_batch" } else { "" }
     )]
     Memory {
-        /// What it would take, in MB.
+        /// Memory it needs, in MB.
         needed_mb: u64,
         /// What there is, in MB.
         available_mb: u64,
@@ -152,7 +152,7 @@ pub enum Error {
          ask for fewer with --batch"
     )]
     Batch {
-        /// What it would take, in MB.
+        /// Memory it needs, in MB.
         needed_mb: u64,
         /// What there is, in MB.
         available_mb: u64,

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_schedule_goes_on_alike() {
+    fn a_restored_schedule_continues_identically() {
         let mut whole = schedule(Schedule::Plateau, 0, 0.0);
         let scores = [0.3, 0.3, 0.3, 0.3, 0.4, 0.1, 0.1, 0.1];
         for score in &scores[..5] {

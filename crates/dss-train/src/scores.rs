@@ -79,7 +79,7 @@ impl Scores {
         self.accuracy.unwrap_or(-self.loss)
     }
 
-    /// What they measure.
+    /// The measure that counts.
     pub fn measure(&self) -> Measure {
         match (self.accuracy, self.bits) {
             (Some(_), _) => Measure::Accuracy,

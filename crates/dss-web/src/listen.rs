@@ -18,7 +18,7 @@ pub(crate) struct Listener {
     answer: Vec<f32>,
 }
 
-/// More streams than this are no use to anyone.
+/// The most streams of one listener.
 const MAX_STREAMS: usize = 64;
 
 impl Listener {

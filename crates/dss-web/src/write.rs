@@ -5,7 +5,7 @@ use dss_infer::{Input, Model, State};
 
 use crate::engine::{Result, text};
 
-/// A stream that feeds on what it says.
+/// A stream that takes its own output as input.
 pub(crate) struct Writer {
     state: State,
     sampler: Sampler,

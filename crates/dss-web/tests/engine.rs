@@ -153,7 +153,7 @@ fn pictures_are_scaled_and_sorted() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_requests_are_errors() {
     let (mut engine, _) = speech();
     let error = |result: Result<(), String>| result.unwrap_err();
     assert!(error(Engine::load(b"no model", 1.0).map(drop)).contains("not a model"));

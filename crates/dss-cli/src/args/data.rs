@@ -17,7 +17,7 @@ Examples:
   dss data list --data ~/data
   dss data list --json | jq -r 'select(.state == \"missing\") | .get.command'")]
     List(DataListArgs),
-    /// Fetch the published data of a task
+    /// Download the published data of a task
     #[command(after_help = "\
 Examples:
   dss data get text --to ~/data
@@ -35,7 +35,7 @@ Examples:
   dss data make pathfinder --data ~/data --count 20000 --seed 7
   dss data make path-x --out ~/data --count 1000")]
     Make(DataMakeArgs),
-    /// Look over the data of a task: counts, checksums, balance of the classes, a sample, faulty files
+    /// Check the data of a task: counts, checksums, balance of the classes, a sample, faulty files
     #[command(after_help = "\
 Examples:
   dss data check text --data ~/data
@@ -70,7 +70,7 @@ pub struct DataGetArgs {
     /// The folder to put it into [default: that of --data]
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Another place of the archive; for a task with several files, the folder that has them
+    /// Another address of the archive; for a task with several files, of the folder that has them
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// The SHA-256 it must have [default: that of the published file, where one is known]

@@ -21,11 +21,11 @@ Examples:
   dss repro speech --budget full --data ~/data --dry-run
   dss repro lra --tasks listops --set listops:max_length=500 --set n=32
 
-The budget is for each run, and is made a number of optimiser steps: the same for all models of a task, as many as
-DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the paper's own
-settings. The same command continues a grid that was stopped (Ctrl-C, a crash): runs that are complete are not run again,
+The budget applies to each run. It is converted to a number of optimiser steps, the same for all models of a task: as
+many as DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the
+paper's own settings. The same command continues a grid that was stopped (Ctrl-C, a crash): runs that are complete are not run again,
 others continue to the same bits, those that failed are tried again. More seeds, tasks and models may be asked for later.
-Exit codes: 1 if a run failed, 130 if interrupted; the tables of what is there are written in any case.")]
+Exit codes: 1 if a run failed, 130 if interrupted; the tables so far are written in any case.")]
 pub struct ReproArgs {
     /// Which table: Long Range Arena, Speech Commands, or the ablations of DSS-softmax
     #[arg(value_parser = tables())]
@@ -51,10 +51,10 @@ pub struct ReproArgs {
     /// The directory of the grid [default: runs/repro-TABLE-BUDGET]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Only show the runs, their settings and about how long they take
+    /// Only show the runs, their settings and estimated times
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
-    /// Where to compute
+    /// Device to compute on
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub device: String,
     /// Threads [default: one per core]

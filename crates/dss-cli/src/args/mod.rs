@@ -50,21 +50,21 @@ pub enum Command {
     Predict(PredictArgs),
     /// Run a model on streaming input and print running predictions
     Stream(StreamArgs),
-    /// Let a language model write
+    /// Generate text with a language model
     Generate(GenerateArgs),
     /// Write the best checkpoint of a run as one file: for `dss stream`, `dss-infer`, a browser, PyTorch or ONNX
     Export(ExportArgs),
-    /// Make a checkpoint of an exported file, or of a checkpoint of ag1988/dss or the S4 repository
+    /// Turn an exported file, or a checkpoint of ag1988/dss or the S4 repository, into a checkpoint
     Import(ImportArgs),
     /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
     Inspect(InspectArgs),
     /// Show settings, tasks and presets
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Find, fetch, make and check data
+    /// List, download, generate and check data
     #[command(subcommand)]
     Data(DataCommand),
-    /// Run the paper's tables again, at a budget of your choice
+    /// Reproduce the paper's tables within a budget of your choice
     Repro(ReproArgs),
     /// Serve the page that runs models in a browser
     Web(WebArgs),

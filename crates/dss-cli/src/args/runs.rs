@@ -49,7 +49,7 @@ pub struct TrainArgs {
     /// Continue the run in --out, or the newest run of the task
     #[arg(long)]
     pub resume: bool,
-    /// Where to compute
+    /// Device to compute on
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub device: String,
     /// Threads [default: one per core]
@@ -96,6 +96,11 @@ impl TrainArgs {
             return Err(Failure::usage(format!("{task} takes no file, but found {path}"))
                 .hint("name the folder of its data with --data DIR"));
         }
+        if let Some(data) = self.data.as_ref().filter(|data| data.is_file()) {
+            let (path, data) = (path.display(), data.display());
+            return Err(Failure::usage(format!("two files to train on: {path} and {data}"))
+                .hint("leave one of them out"));
+        }
         let path = path.to_string_lossy().into_owned();
         request.sets.insert(0, Setting::new("task.path", path));
         Ok(request)
@@ -129,16 +134,16 @@ pub struct EvalArgs {
     /// Which part of the data
     #[arg(long, value_enum, default_value = "test")]
     pub split: Split,
-    /// Directory with downloaded data sets [default: where the run found them]
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
+    /// Directory with downloaded data sets; for files, lm and forecast also a file [default: where the run found them]
+    #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
-    /// A setting of [task] over the run's own, such as path=FILE for data that was moved; may be given several times
+    /// A setting of [task] that overrides the run's own, such as path=FILE for data that was moved; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
     /// Sequences per batch [default: as in the run]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub batch: Option<usize>,
-    /// Where to compute
+    /// Device to compute on
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub device: String,
     /// Threads [default: one per core]
@@ -163,7 +168,7 @@ Examples:
 
 Each sequence gets one line: its place (such as new.csv:3), the answer and, for classes, its probability; a task that
 asks at every position gets one line per position. The files have the layout of the task's own data, without answers;
-pictures may also be PNG. How a table was read is said on standard error.")]
+pictures may also be PNG. How a table was read is printed to standard error.")]
 pub struct PredictArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
@@ -174,7 +179,7 @@ pub struct PredictArgs {
     /// Sequences per batch
     #[arg(long, default_value = "32", value_name = "N", value_parser = positive)]
     pub batch: usize,
-    /// Where to compute
+    /// Device to compute on
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub device: String,
     /// Threads [default: one per core]

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 Examples:
   dss web                        serve the built-in page to this machine, and open it
   dss web --port 9000 --no-open
-  dss web --dir ~/page           a page that lies elsewhere
+  dss web --dir ~/page           a page in another folder
 
 The address is printed to standard output. Only the files of the page are served, and only to this machine.")]
 pub struct WebArgs {
@@ -66,7 +66,7 @@ pub struct StreamArgs {
     /// Raw samples of 16 bits without a header: --format s16le
     #[arg(long, conflicts_with = "format")]
     pub raw: bool,
-    /// Begin with the state in this file, if it exists, and leave the last one there
+    /// Load the state from this file, if it exists, and save it there at the end
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// One JSON object per line, with all probabilities
@@ -111,7 +111,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -138,7 +138,7 @@ pub struct GenerateArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
     pub model: PathBuf,
-    /// What the text begins with
+    /// Beginning of the text
     #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
     pub prompt: String,
     /// Tokens to write
@@ -147,7 +147,7 @@ pub struct GenerateArgs {
     /// Temperature: below 1 safer, above 1 more random; 0 always takes the likeliest token
     #[arg(long, default_value = "1", value_name = "T", allow_negative_numbers = true)]
     pub temperature: f64,
-    /// Choose among so many of the likeliest tokens; 0: all
+    /// Choose among the K likeliest tokens; 0: all
     #[arg(long, default_value = "0", value_name = "K")]
     pub top_k: usize,
     /// Choose among the likeliest tokens that together have this probability

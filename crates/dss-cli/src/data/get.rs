@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dss_data::catalogue::entry;
-use dss_data::fetch::{Download, Event, FetchError, FetchedFile, Patience, fetch, plan};
+use dss_data::fetch::{Download, Event, FetchError, FetchedFile, RetryPolicy, fetch, plan};
 use dss_data::units::bytes;
 
 use super::Log;
@@ -53,7 +53,7 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<FetchedFile, FetchError
     bar.tick();
     let mut log = Log::new();
     let mut of = String::new();
-    let fetched = fetch(download, &Patience::default(), stop, &mut |event| match event {
+    let fetched = fetch(download, &RetryPolicy::default(), stop, &mut |event| match event {
         Event::Start { from, total } => {
             of = total.map_or(String::new(), |total| format!(" of {}", bytes(total)));
             bar.set_message(name.clone());

@@ -7,7 +7,7 @@ use dss_train::predict::{Query, predict};
 use serde_json::json;
 
 use super::inputs::InputFile;
-use super::{Form, join, single};
+use super::{AnswerForm, join, single};
 use crate::failure::Failure;
 
 /// A CSV table with a row per step after the end, or one JSON object per file.
@@ -17,7 +17,7 @@ pub(super) fn lines(
     encoder: &ForecastEncoder,
     files: &[InputFile],
     batch: usize,
-    form: Form,
+    form: AnswerForm,
 ) -> Result<Vec<String>, Failure> {
     let windows =
         files.iter().map(|file| window(encoder, &file.path)).collect::<Result<Vec<_>, _>>()?;
@@ -34,13 +34,13 @@ pub(super) fn lines(
         })
         .collect();
     Ok(match form {
-        Form::Json => forecasts
+        AnswerForm::Json => forecasts
             .iter()
             .map(|(file, values)| {
                 json!({"file": file, "column": column, "values": values}).to_string()
             })
             .collect(),
-        Form::Plain | Form::Csv => table(&column, &forecasts),
+        AnswerForm::Plain | AnswerForm::Csv => table(&column, &forecasts),
     })
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Inputs {
     temporary: Option<PathBuf>,
 }
 
-/// A file, and what it is called in answers.
+/// A file and its name in answers.
 pub(super) struct InputFile {
     pub name: String,
     pub path: PathBuf,

@@ -25,7 +25,7 @@ use inputs::{InputFile, Inputs};
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum AnswerForm {
     Plain,
     Csv,
     Json,
@@ -53,9 +53,9 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
     let checkpoint = runs::model_file(&args.model)?;
     let device = device::named(&args.device)?;
     let form = match (args.json, args.csv) {
-        (true, _) => Form::Json,
-        (_, true) => Form::Csv,
-        _ => Form::Plain,
+        (true, _) => AnswerForm::Json,
+        (_, true) => AnswerForm::Csv,
+        _ => AnswerForm::Plain,
     };
     let batch = args.batch;
     let lines = threads::with(args.threads, || -> Result<_, Failure> {
@@ -71,10 +71,12 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
             encoder => {
                 let answers = answers(&model, &meta, &encoder, files, batch)?;
                 Ok(match form {
-                    Form::Json => {
+                    AnswerForm::Json => {
                         answers.iter().map(|a| object(a, &meta.labels).to_string()).collect()
                     }
-                    Form::Csv | Form::Plain => table(&answers, &meta.labels, form == Form::Csv),
+                    AnswerForm::Csv | AnswerForm::Plain => {
+                        table(&answers, &meta.labels, form == AnswerForm::Csv)
+                    }
                 })
             }
         }
@@ -150,7 +152,8 @@ fn read(
     }
     let pair = matches!(output, OutputKind::Pair { .. });
     if pair && found.len() % 2 == 1 {
-        let message = format!("{} sequences: the last one has no partner", found.len());
+        let message =
+            format!("an odd number of sequences ({}): the last one has no partner", found.len());
         return Err(Failure::usage(message).hint("this model compares sequences two by two"));
     }
     let (mut names, mut queries) = (Vec::new(), Vec::new());

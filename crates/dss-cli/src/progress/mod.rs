@@ -87,7 +87,7 @@ fn evaluation(epoch: u64, step: u64, split: Split, scores: &Scores, best: bool) 
     line
 }
 
-/// What is trained, in one line.
+/// The model and the data of a training, in one line.
 fn start(task: &str, parameters: usize, examples: [usize; 3], steps: u64, done: u64) -> String {
     let [train, val, test] = examples;
     let from = if done > 0 { format!(", resumed after step {done}") } else { String::new() };

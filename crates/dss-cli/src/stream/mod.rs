@@ -12,7 +12,7 @@ use dss_format::encoder::Encoder;
 use dss_format::feed::Feed;
 use dss_infer::{CheckpointMeta, Input, Listener, Model, Window};
 
-use crate::args::StreamArgs;
+use crate::args::{Format, StreamArgs};
 use crate::export::named;
 use crate::failure::Failure;
 use crate::interrupt::{self, INTERRUPTED};
@@ -29,6 +29,24 @@ pub fn feed(meta: &CheckpointMeta) -> Result<Feed, Failure> {
         .map_err(|what| Failure::usage(what).hint("give it whole files: dss predict RUN FILE"))
 }
 
+/// A table of texts has one in each row, and a stream is one text.
+fn refuse_table_of_texts(meta: &CheckpointMeta, args: &StreamArgs) -> Result<(), Failure> {
+    let reads_texts = match Encoder::from_extra(&meta.extra).map_err(Failure::failed)? {
+        Encoder::Text(_) => true,
+        Encoder::Files(encoder) => encoder.shape().is_none(),
+        _ => false,
+    };
+    let ending = args.input.extension().map(|ending| ending.to_ascii_lowercase());
+    let is_table = ending.is_some_and(|ending| ["csv", "tsv", "tab"].iter().any(|t| ending == *t));
+    if !reads_texts || !is_table || args.format != Format::Auto {
+        return Ok(());
+    }
+    let message = format!("{} is a table, and a stream is one text", args.input.display());
+    Err(Failure::usage(message).hint(
+        "`dss predict RUN FILE` reads the text of each row; --format text takes the whole file as one text",
+    ))
+}
+
 /// Why a stream ended.
 enum End {
     OfInput,
@@ -40,6 +58,7 @@ enum End {
 pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     let path = runs::model_file(&args.model)?;
     let model = Model::load(&path).map_err(|e| named(&path, e))?;
+    refuse_table_of_texts(model.meta(), &args)?;
     let interrupted = interrupt::flag()?;
     let mut arrivals = Arrivals::open(&args.input, interrupted)?;
     let Some(mut source) = Source::new(feed(model.meta())?, &args, &mut arrivals)? else {
@@ -86,7 +105,7 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is said when sound has another rate than the training.
+/// The note about sound at another rate than the training's.
 pub fn other_rate(rate: f64, ratio: f64) -> String {
     let (trained, step) = (rate * ratio, (ratio * 1e4).round() / 1e4);
     format!(

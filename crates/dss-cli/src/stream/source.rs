@@ -1,7 +1,5 @@
 //! From bytes to positions.
 
-use std::io::{Write, stderr};
-
 use dss_data::audio::{Coding, SoundReader, mono};
 use dss_data::delimited::RowReader;
 use dss_data::files::unlabelled;
@@ -13,9 +11,12 @@ use dss_infer::Input;
 use super::arrivals::{Arrivals, Event};
 use crate::args::{Format, StreamArgs};
 use crate::failure::Failure;
+use crate::output;
 
 /// The most bytes of an array, which is read as a whole.
 const ARRAY_BYTES: usize = 1 << 30;
+/// How a gzip begins.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Where positions come from.
 pub struct Source {
@@ -30,6 +31,8 @@ pub struct Source {
     piped: bool,
     /// Whether all bytes were taken.
     ended: bool,
+    /// Whether it was said how a table is read.
+    described: bool,
 }
 
 enum Kind {
@@ -145,6 +148,7 @@ impl Source {
             name: arrivals.name().to_owned(),
             piped: arrivals.is_piped(),
             ended: false,
+            described: false,
         };
         let begun = source.look(format, arrivals)?;
         Ok(begun.then_some(source))
@@ -156,11 +160,13 @@ impl Source {
         let wanted = match (&self.kind, format) {
             (Kind::Sound(..), Format::Auto | Format::Wav | Format::Flac) => 4,
             (Kind::Table(..), Format::Auto) => npy::MAGIC.len(),
+            (Kind::Tokens(_), Format::Auto) => GZIP.len(),
             _ => 0,
         };
-        // Text is told from an array by its first byte: live numbers are not kept waiting.
+        // Text is told from an array and from a gzip by its first byte: live input is not kept waiting.
         let undecided = |first: &[u8]| match &self.kind {
-            Kind::Table(..) => npy::MAGIC.starts_with(first),
+            Kind::Table(..) => npy::MAGIC.starts_with(first) || GZIP.starts_with(first),
+            Kind::Tokens(_) => GZIP.starts_with(first),
             _ => true,
         };
         while first.len() < wanted && undecided(&first) {
@@ -171,6 +177,9 @@ impl Source {
             }
         }
         self.ended = wanted > 0 && first.is_empty();
+        if format == Format::Auto && first.starts_with(&GZIP) {
+            return Err(self.wrong("gzipped").hint("unpack it: zcat FILE | dss stream RUN -"));
+        }
         match &mut self.kind {
             _ if first.is_empty() => {}
             Kind::Sound(..) if format == Format::Wav && !first.starts_with(b"RIFF") => {
@@ -188,12 +197,11 @@ impl Source {
                 if wanted > 0 && !SoundReader::knows(&first) =>
             {
                 *reader = SoundReader::raw(Coding::S16, feed.rate as u32);
-                let _ = writeln!(
-                    stderr(),
-                    "{}: neither WAV nor FLAC; read as raw 16-bit samples, {} per second",
-                    self.name,
-                    self.rate.unwrap_or(feed.rate)
-                );
+                let rate = self.rate.unwrap_or(feed.rate);
+                output::log_line(format_args!(
+                    "{}: neither WAV nor FLAC; read as raw 16-bit samples, {rate} per second",
+                    self.name
+                ));
             }
             Kind::Table(feed, _) if wanted > 0 && first.starts_with(npy::MAGIC) => {
                 self.kind = Kind::Array(feed.clone(), Vec::new());
@@ -266,7 +274,20 @@ impl Source {
             }
             Kind::Tokens(feed) => feed.push(bytes, tokens).map_err(text),
         };
+        self.describe();
         pushed.map_err(|what| self.wrong(what))
+    }
+
+    /// Says how a table is read, once that is known.
+    fn describe(&mut self) {
+        if let Kind::Table(feed, _) = &self.kind
+            && let Some(columns) = feed.description().filter(|_| !self.described)
+        {
+            let rows =
+                if feed.shape().by_row { "all rows are one stream" } else { "a step per row" };
+            output::log_line(format_args!("{}: {rows}, {columns}", self.name));
+            self.described = true;
+        }
     }
 
     /// At the end of the bytes.
@@ -292,10 +313,14 @@ impl Source {
             Kind::Array(feed, all) => array(feed, all, values),
             Kind::Tokens(feed) => feed.finish(tokens).map_err(text),
         };
+        self.describe();
         match (finished, &self.kind) {
             // A recording that was stopped has a header that promises more than came.
             (Err(what), Kind::Sound(sound)) if self.piped && sound.reader.format().is_some() => {
-                let _ = writeln!(stderr(), "{}: {what}; the answer is for what came", self.name);
+                output::log_line(format_args!(
+                    "{}: {what}; the answer is for what came",
+                    self.name
+                ));
                 Ok(())
             }
             (finished, _) => finished.map_err(|what| self.wrong(what)),

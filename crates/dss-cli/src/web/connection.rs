@@ -17,16 +17,16 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The connections that are open: each holds a clone.
 #[derive(Clone, Default)]
-pub struct Open(Arc<()>);
+pub struct OpenConnections(Arc<()>);
 
-impl Open {
+impl OpenConnections {
     fn count(&self) -> usize {
         Arc::strong_count(&self.0) - 1
     }
 }
 
 /// Answers on a thread of its own. Where no thread can start, the connection is closed.
-pub fn serve(stream: TcpStream, page: &Page, open: &Open) {
+pub fn serve(stream: TcpStream, page: &Page, open: &OpenConnections) {
     if open.count() >= MOST {
         // Fits into the buffers of the system, so this does not wait.
         let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));

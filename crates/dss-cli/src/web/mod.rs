@@ -26,7 +26,7 @@ pub fn run(args: WebArgs) -> Result<ExitCode, Failure> {
     if !args.no_open {
         open(&address);
     }
-    let open = connection::Open::default();
+    let open = connection::OpenConnections::default();
     loop {
         match listener.accept() {
             Ok((stream, _)) => connection::serve(stream, &page, &open),

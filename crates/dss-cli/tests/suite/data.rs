@@ -11,7 +11,7 @@ fn json(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_there() {
+fn data_sets_are_listed() {
     let folder = Folder::new();
     let out = folder.run(&["data", "list"]).ok().out;
     for part in
@@ -99,7 +99,7 @@ fn data_that_are_not_there() {
     assert!(ran.out.contains("not found") && ran.out.contains("nowhere"), "{ran:?}");
 }
 
-/// Ctrl-C keeps what has come and says how to go on.
+/// Ctrl-C keeps what has come and says how to continue.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_download() {

@@ -61,7 +61,7 @@ fn a_checkpoint_alone_writes_where_it_is_told() {
 }
 
 #[test]
-fn what_is_no_model_is_an_error() {
+fn files_that_are_not_models_are_refused() {
     let folder = Folder::new();
     folder.run(&["inspect", "nowhere"]).fails(2, &["neither a run directory nor a file", "hint"]);
     std::fs::write(folder.path("file"), b"{}").unwrap();

@@ -123,6 +123,8 @@ fn predict_and_stream_agree() {
         std::fs::write(folder.path(name), table).unwrap();
         let (predicted, streamed) =
             (answer(&["predict", "run", name]), answer(&["stream", "run", name]));
+        let said = folder.run(&["stream", "run", name]).ok().err;
+        assert!(said.contains(&format!("{name}: all rows are one stream")), "{said}");
         let first = answer(&["predict", "run", "plain.csv"]);
         assert_eq!(predicted, first, "{name}");
         assert_eq!(streamed.0, predicted.0, "{name}");
@@ -198,7 +200,7 @@ fn sound_at_half_the_rate_is_read_with_twice_the_step() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn wrong_input_is_reported() {
     let folder = Folder::new();
     let model = model();
     let stream = |input: &[u8], more: &[&str]| {
@@ -224,6 +226,24 @@ fn what_is_wrong_is_said() {
     std::fs::write(folder.path("broken"), &std::fs::read(&model).unwrap()[..500]).unwrap();
     folder.run(&["stream", "broken"]).fails(1, &["broken", "not a model"]);
     folder.run(&["generate", text(&model)]).fails(2, &["reads numbers, not text"]);
+}
+
+/// Bytes that a model of text would read as something else.
+#[test]
+fn gzips_and_tables_of_texts_are_refused() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},\"film {i}, seen\"\n", ["good", "bad"][i % 2]);
+    let table: String = (0..40).map(row).collect();
+    std::fs::write(folder.path("t.csv"), format!("label,text\n{table}")).unwrap();
+    let sizes = ["tokens=bytes", "layers=1", "h=8", "n=4", "epochs=1", "min_steps=0"];
+    let sizes: Vec<&str> = sizes.iter().flat_map(|s| ["--set", s]).collect();
+    folder
+        .run(&[&["train", "files", "t.csv", "--out", "run", "--quiet"], &sizes[..]].concat())
+        .ok();
+    folder.run(&["stream", "run", "t.csv"]).fails(2, &["one text", "dss predict"]);
+    folder.run(&["stream", "run", "t.csv", "--format", "text"]).ok();
+    piped(&folder, &["stream", "run", "-"], b"\x1f\x8b\x08\0").fails(1, &["gzipped", "zcat"]);
+    piped(&folder, &["stream", "run", "-"], b"film 1, seen\n").ok();
 }
 
 /// The reader of the output goes away.

@@ -215,7 +215,7 @@ fn interrupted_and_resumed() {
     let report = std::fs::read_to_string(folder.path("run/report.html")).unwrap();
     assert!(report.contains("not finished"));
 
-    // It goes on with its own settings only.
+    // It continues with its own settings only.
     folder
         .run(&["train", "adding", "--resume", "--out", "run", "--set", "h=9"])
         .fails(1, &["model.h"]);
@@ -240,7 +240,7 @@ fn events_that_nobody_reads() {
     assert!(folder.path("run/last/state.json").is_file());
 }
 
-/// A full disk is said, and the state is there to go on with.
+/// A full disk is said, and the state is there to continue from.
 #[cfg(target_os = "linux")]
 #[test]
 fn events_that_cannot_be_written() {
@@ -258,7 +258,7 @@ fn events_that_cannot_be_written() {
 
 /// A loss that runs away is a failure that says what to try, and leaves a report.
 #[test]
-fn a_loss_that_is_no_number() {
+fn a_loss_that_is_not_finite() {
     let folder = Folder::new();
     let ran = folder.run(&adding(&["--set", "lr=1e30", "--out", "run", "--quiet"]));
     ran.fails(1, &["NaN", "train.lr", "run/report.html"]);
@@ -295,7 +295,7 @@ fn texts_are_foreseen() {
 }
 
 #[test]
-fn a_table_goes_on() {
+fn a_table_is_forecast() {
     let folder = Folder::new();
     let mut table = "day,sea,hill\n".to_owned();
     for t in 0..300 {
@@ -420,6 +420,32 @@ fn evaluation_finds_the_data_again() {
     std::fs::rename(folder.path("d"), folder.path("e")).unwrap();
     folder.run(&["eval", "run"]).fails(1, &["/d", "does not exist any more", "--data"]);
     assert_eq!(folder.run(&["eval", "run", "--data", "e", "--json"]).ok().out, scores);
+}
+
+/// A file that is named with `--data` is the one that is read, whatever the run remembers.
+#[test]
+fn evaluation_and_resume_take_the_file_that_is_named() {
+    let folder = Folder::new();
+    for (name, factor) in [("a.csv", 1.0), ("b.csv", 2.0)] {
+        let row = |i: u32| format!("{},{},0.5\n", i % 2, factor * f64::from(i));
+        std::fs::write(folder.path(name), (0..40).map(row).collect::<String>()).unwrap();
+    }
+    let small = ["epochs=1", "min_steps=0", "layers=1", "h=4", "n=4"];
+    let small: Vec<&str> = small.iter().flat_map(|s| ["--set", s]).collect();
+    let train = ["train", "files", "a.csv", "--out", "run", "--quiet"];
+    let both = [&train[..], &["--data", "b.csv"]].concat();
+    folder.run(&both).fails(2, &["two files", "a.csv", "b.csv"]);
+    folder.run(&[&train[..], &small].concat()).ok();
+    assert!(folder.run(&["eval", "run"]).ok().err.contains("a.csv: 40 rows"));
+    let other = folder.run(&["eval", "run", "--data", "b.csv"]).ok().err;
+    assert!(other.contains("b.csv: 40 rows") && other.contains("split differently"), "{other}");
+    let resume = ["train", "files", "--resume", "--out", "run", "--data", "b.csv"];
+    folder.run(&[&resume[..], &["--set", "epochs=2"]].concat()).fails(1, &["the data has changed"]);
+    // In another folder, under the same name.
+    std::fs::create_dir(folder.path("moved")).unwrap();
+    std::fs::rename(folder.path("a.csv"), folder.path("moved/a.csv")).unwrap();
+    let moved = folder.run(&["eval", "run", "--data", "moved"]).ok().err;
+    assert!(moved.contains("a.csv: 40 rows") && !moved.contains("split"), "{moved}");
 }
 
 /// The last line of the result is a command that trains for longer, whichever limit ended the run.

@@ -150,7 +150,7 @@ fn a_model_larger_than_the_memory() {
 }
 
 #[test]
-fn a_run_that_is_none() {
+fn a_directory_without_a_run() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("empty")).unwrap();
     for command in [&["eval", "nowhere"][..], &["predict", "nowhere", "x.csv"]] {

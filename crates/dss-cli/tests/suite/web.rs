@@ -65,7 +65,7 @@ fn the_page_of_a_folder() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_parts_are_named() {
     let folder = Folder::new();
     folder.run(&["web", "--dir", ".", "--no-open"]).fails(1, &["no index.html", "web/build"]);
     folder.run(&["web", "--port", "x"]).fails(2, &["--port"]);

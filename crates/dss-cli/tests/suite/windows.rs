@@ -64,7 +64,7 @@ fn args_of(model: &std::path::Path) -> [&str; 8] {
 }
 
 #[test]
-fn a_model_that_ends_listens_on() {
+fn a_model_of_limited_length_runs_for_ever_with_windows() {
     let folder = Folder::new();
     let sets = "task.train=40 task.val=20 task.test=20 length=64 layers=1 h=8 n=4 batch=20 epochs=1 positions=learned";
     let mut args = vec!["train", "adding", "--quiet", "--out", "run"];

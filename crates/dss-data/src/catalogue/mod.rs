@@ -35,7 +35,7 @@ pub struct Entry {
 /// One set of files that holds the data.
 #[derive(Debug)]
 pub struct Form {
-    /// What it is.
+    /// A short description.
     pub about: &'static str,
     /// Folders where it is looked for, from the data folder.
     pub folders: &'static [&'static str],
@@ -55,7 +55,7 @@ pub struct Official {
     pub archives: &'static [Archive],
     /// Other versions of the data set.
     pub others: &'static [Archive],
-    /// What is left to do after fetching; `DIR` stands for the data folder.
+    /// The next command after fetching; `DIR` stands for the data folder.
     pub then: Option<&'static str>,
 }
 
@@ -81,7 +81,7 @@ pub struct Sum {
     pub sha256: &'static str,
 }
 
-/// What is known of the data of a task; nothing for a task that reads the user's own files.
+/// The entry of a task; `None` for a task that reads the user's own files.
 pub fn entry(task: &str) -> Option<&'static Entry> {
     entries::ENTRIES.iter().find(|entry| entry.tasks.contains(&task))
 }
@@ -92,7 +92,7 @@ impl Official {
         self.archives.iter().chain(self.others).find(|archive| archive.name == name)
     }
 
-    /// What is left to do after fetching into this folder.
+    /// The next command after fetching into this folder.
     pub fn then_in(&self, dir: &Path) -> Option<String> {
         self.then.map(|then| then.replace("DIR", &dir.display().to_string()))
     }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::{Entry, Form};
 use crate::{Error, Result, TaskConfig, io};
 
-/// What is there of the data of a task.
+/// Which data of a task are present.
 #[derive(Debug, Default)]
 pub struct Presence {
     /// Every folder that was searched.
     pub looked: Vec<PathBuf>,
     /// The data, if they are complete.
     pub found: Option<CompleteForm>,
-    /// What is missing of the form that is nearest to complete.
+    /// The missing files of the form that is nearest to complete.
     pub missing: Vec<&'static str>,
     /// Whether some of its files are there.
     pub partly: bool,

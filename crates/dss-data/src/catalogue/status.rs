@@ -34,7 +34,7 @@ pub struct Status {
     pub state: Availability,
     /// The files or folders that are there.
     pub files: Vec<PathBuf>,
-    /// What they are.
+    /// Their form.
     pub form: Option<&'static str>,
     /// The sets of files of which one is needed.
     pub wanted: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Status {
 pub struct Publication {
     /// The command that fetches it.
     pub command: String,
-    /// What it is.
+    /// A short description.
     pub about: &'static str,
     /// Its size, or about that.
     pub bytes: u64,
@@ -67,7 +67,7 @@ pub struct Publication {
     pub urls: Vec<&'static str>,
     /// Whether that was done.
     pub fetched: bool,
-    /// What is left to do then.
+    /// The next command after that.
     pub then: Option<String>,
 }
 

@@ -20,9 +20,9 @@ use crate::{Error, Input, Note, Result};
 pub(crate) type TextDigest = [u8; 32];
 const DIGEST: usize = size_of::<TextDigest>();
 
-/// What is known of the texts as a whole.
+/// Facts about all texts, stored with them.
 #[derive(Serialize, Deserialize)]
-struct Facts {
+struct TextFacts {
     /// How often each character occurs in the training texts.
     counts: Vec<(char, u64)>,
     note: Option<Note>,
@@ -68,7 +68,7 @@ impl<'w> TextWriter<'w> {
     }
 
     pub(crate) fn finish(self, note: Option<Note>) -> Result<()> {
-        self.writer.info(&Facts { counts: self.counter.counts(), note });
+        self.writer.info(&TextFacts { counts: self.counter.counts(), note });
         self.writer.push(0, &self.digests)
     }
 }
@@ -96,7 +96,7 @@ impl Texts {
         len: usize,
         min_count: u64,
     ) -> Result<Self> {
-        let Facts { counts, note } = store.info()?;
+        let TextFacts { counts, note } = store.info()?;
         let alphabet = match level {
             Level::Characters => Alphabet::Characters(vocabulary(counts, min_count)),
             Level::Bytes => Alphabet::Bytes,
@@ -119,7 +119,7 @@ impl Texts {
         &self.encoder
     }
 
-    /// What was skipped.
+    /// A note about skipped files.
     pub(crate) fn note(&self) -> Option<&Note> {
         self.note.as_ref()
     }
@@ -140,7 +140,7 @@ impl Texts {
             .ok_or_else(damaged)
     }
 
-    /// What was written by [`TextWriter::extra`], the `i`-th of it.
+    /// The `i`-th entry written by [`TextWriter::extra`].
     pub(crate) fn extra(&self, i: usize) -> Result<Vec<u8>> {
         let at = self.count + i;
         if at + 1 < self.store.len() { self.store.bytes(at) } else { Err(damaged()) }

@@ -30,7 +30,7 @@ pub struct SplitReport {
     pub unknown: Option<f64>,
     /// Number of faulty examples.
     pub faulty: u64,
-    /// What is wrong.
+    /// Faults.
     pub faults: Vec<String>,
 }
 
@@ -86,8 +86,8 @@ struct SplitCounts {
     lengths: Vec<u32>,
     classes: Vec<u64>,
     tokens: Vec<u64>,
-    values: Moments,
-    targets: Moments,
+    values: RunningMoments,
+    targets: RunningMoments,
     faulty: u64,
     faults: Vec<String>,
 }
@@ -128,7 +128,7 @@ impl SplitCounts {
         }
     }
 
-    /// What is wrong with an input.
+    /// The fault of an input, if it has one.
     fn input(&mut self, spec: &TaskSpec, input: &Input) -> Option<String> {
         let mut fault = None;
         let len = match (input, &spec.input) {
@@ -160,7 +160,7 @@ impl SplitCounts {
         fault
     }
 
-    /// What is wrong with a target.
+    /// The fault of a target, if it has one.
     fn target(&mut self, spec: &TaskSpec, target: &Target) -> Option<String> {
         let wrong = |class: i64| Some(format!("class {class} does not exist"));
         match (target, &spec.target) {
@@ -246,14 +246,14 @@ impl SplitCounts {
 
 /// Count, sum and sum of squares of many numbers, and their range.
 #[derive(Default)]
-struct Moments {
+struct RunningMoments {
     count: u64,
     sum: f64,
     squares: f64,
     range: Option<(f32, f32)>,
 }
 
-impl Moments {
+impl RunningMoments {
     /// Whether all were finite; the others are left out.
     fn add(&mut self, values: &[f32]) -> bool {
         let finite = || values.iter().copied().filter(|v| v.is_finite());

@@ -9,7 +9,7 @@ use crate::units::bytes;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// What was asked for makes no sense.
+    /// An invalid request.
     #[error("{what}")]
     Request {
         /// Why not.
@@ -18,7 +18,7 @@ pub enum FetchError {
     /// No connection.
     #[error("cannot reach {url}: {why}")]
     Unreachable {
-        /// What was asked for.
+        /// The requested address.
         url: String,
         /// Why not.
         why: String,
@@ -26,7 +26,7 @@ pub enum FetchError {
     /// The server refuses.
     #[error("{url}: the server answers {code}{}", reason(*code))]
     Status {
-        /// What was asked for.
+        /// The requested address.
         url: String,
         /// The HTTP status.
         code: u16,
@@ -34,7 +34,7 @@ pub enum FetchError {
     /// The connection was lost or stalled.
     #[error("{url}: {why} after {}{}; they are kept in {}", bytes(*done), of_total(*total), part.display())]
     Broken {
-        /// What was asked for.
+        /// The requested address.
         url: String,
         /// What happened.
         why: String,
@@ -48,7 +48,7 @@ pub enum FetchError {
     /// The server sends more than it should.
     #[error("{url}: the server sends more than {}", bytes(*limit))]
     TooLong {
-        /// What was asked for.
+        /// The requested address.
         url: String,
         /// The size that the server names, or the most that is accepted where it names none.
         limit: u64,
@@ -58,7 +58,7 @@ pub enum FetchError {
         "{url}: the download had to begin again {times} times; the server does not continue where it was cut off"
     )]
     Restarts {
-        /// What was asked for.
+        /// The requested address.
         url: String,
         /// How often.
         times: u32,
@@ -112,7 +112,7 @@ pub enum FetchError {
     /// The operating system refused to read or write.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// On which file or folder.
         path: PathBuf,

@@ -12,12 +12,12 @@ use ureq::http::header::{
 use ureq::{Agent, Error, Proxy};
 
 use super::part::{Origin, PartFile};
-use super::{Download, Event, FetchError, Patience};
+use super::{Download, Event, FetchError, RetryPolicy};
 
 /// Calls `work` with a client whose connections are cut once `stop` is raised.
 pub(super) fn while_watching<T>(
     download: &Download,
-    patience: &Patience,
+    patience: &RetryPolicy,
     stop: &AtomicBool,
     work: impl FnOnce(&Agent) -> T,
 ) -> T {
@@ -58,7 +58,7 @@ pub(super) fn while_watching<T>(
 pub(super) fn attempt(
     agent: &Agent,
     download: &Download,
-    patience: &Patience,
+    patience: &RetryPolicy,
     part: &mut PartFile,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
@@ -154,7 +154,7 @@ pub(super) fn attempt(
     }
 }
 
-fn room(patience: &Patience, download: &Download) -> Option<u64> {
+fn room(patience: &RetryPolicy, download: &Download) -> Option<u64> {
     let folder = download.to.parent().filter(|folder| !folder.as_os_str().is_empty());
     (patience.room)(folder.unwrap_or(std::path::Path::new(".")))
 }
@@ -188,7 +188,7 @@ fn broken(why: impl Into<String>, url: &str, part: &PartFile) -> FetchError {
 }
 
 /// Why there is no answer.
-fn unreachable(error: Error, url: &str, patience: &Patience) -> FetchError {
+fn unreachable(error: Error, url: &str, patience: &RetryPolicy) -> FetchError {
     let why = match error {
         Error::Timeout(ureq::Timeout::PerRead | ureq::Timeout::PerWrite) => {
             format!("no answer within {:.0?}", patience.stall)
@@ -203,7 +203,7 @@ fn unreachable(error: Error, url: &str, patience: &Patience) -> FetchError {
 }
 
 /// Why the transfer stopped.
-fn lost(error: Error, patience: &Patience) -> String {
+fn lost(error: Error, patience: &RetryPolicy) -> String {
     match error {
         Error::Timeout(_) => format!("nothing came for {:.0?}", patience.stall),
         Error::Io(error) => format!("the connection was lost ({error})"),

@@ -33,7 +33,7 @@ pub struct Download {
 
 /// How patient to be.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// For a connection.
     pub connect: Duration,
     /// For the next bytes.
@@ -48,7 +48,7 @@ pub struct Patience {
     pub room: fn(&Path) -> Option<u64>,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(20),
@@ -95,7 +95,7 @@ pub struct FetchedFile {
 /// Fetches a file. Raising `stop` ends it within a moment; what has come is kept for the next time.
 pub fn fetch(
     download: &Download,
-    patience: &Patience,
+    patience: &RetryPolicy,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Event),
 ) -> Result<FetchedFile, FetchError> {

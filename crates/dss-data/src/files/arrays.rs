@@ -6,7 +6,7 @@ use dss_format::encoder::TableShape;
 
 use super::record::{Content, Label, Layout, Record, Records};
 use crate::npy::{Npy, read_npy};
-use crate::{Error, Result, io};
+use crate::{Error, Result, io, units};
 
 /// `x.npy` of shape [n, L] or [n, L, C] with its labels `y.npy`, [n] or [n, outputs].
 ///
@@ -122,7 +122,10 @@ pub fn unlabelled(npy: Npy, shape: &TableShape) -> std::result::Result<Vec<Vec<f
     let (channels, sequences) = sequences(npy, stacked)?;
     match channels == shape.channels {
         true => Ok(sequences),
-        false => Err(format!("has {channels} channels, but the model takes {}", shape.channels)),
+        false => {
+            let found = units::plural(channels as u64, "channel");
+            Err(format!("has {found}, but the model takes {}", shape.channels))
+        }
     }
 }
 

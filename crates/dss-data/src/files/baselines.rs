@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::statistics::statistics;
-use crate::ridge::{Moments, Ridge};
+use crate::ridge::{Ridge, RidgeMoments};
 use crate::{Baseline, Dataset, Result, Target, TargetKind, TaskSpec};
 
 /// The map is fitted to at most so many training sequences.
@@ -39,7 +39,7 @@ impl<'a> Baselines<'a> {
         let scale = scale(&train);
         let standardised: Vec<Vec<f64>> =
             train.iter().map(|(x, y)| [standardise(&scale, x), y.clone()].concat()).collect();
-        let moments = Moments::of_rows(&standardised, scale.len());
+        let moments = RidgeMoments::of_rows(&standardised, scale.len());
         let fitted = PENALTIES.iter().filter_map(|&penalty| {
             let linear = Linear { scale: scale.clone(), ridge: moments.solve(penalty)? };
             Some((judge(spec, &val, |x| linear.predict(x)), linear))

@@ -98,7 +98,7 @@ pub enum TokenChoice {
     Bytes,
 }
 
-/// What is done to numbers.
+/// Scaling of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dss_format::encoder::{Column, EOS, FilesEncoder, Form, SPECIALS, Scaling, Vocabulary};
+use dss_format::encoder::{EOS, FilesEncoder, Form, SPECIALS, Scaling, Vocabulary};
 use dss_format::feed::NumberFeed;
 
-use super::record::{Content, Layout};
+use super::record::Content;
 use super::{TokenChoice, arrays, folders, tables};
 use crate::delimited::Separator;
 use crate::encoder::{ReadFile, numbers};
@@ -219,12 +219,4 @@ fn text_column(encoder: &FilesEncoder, table: &Table) -> Result<usize> {
         let what = format!("expected {expected}; this table has {}", table.describe());
         Error::content(&table.path, what)
     })
-}
-
-/// The columns of a layout.
-pub(super) fn columns(layout: &Layout) -> Vec<Column> {
-    match layout {
-        Layout::Texts(column) => column.iter().cloned().collect(),
-        Layout::Rows(columns) | Layout::Steps { columns, .. } => columns.clone(),
-    }
 }

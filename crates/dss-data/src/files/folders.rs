@@ -3,22 +3,30 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dss_format::encoder::Column;
+
 use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, Format, InputChoice, arrays, tables};
 use crate::delimited::Separator;
 use crate::npy::read_npy;
 use crate::table::{Decimal, Table, TableOptions};
 use crate::task::Split;
-use crate::{Error, Result, io};
+use crate::{Error, Result, io, units};
 
 /// Reads a path: per split if it has `train` (a folder or a table) inside, else as one heap.
 pub(super) fn read(config: &FilesConfig, path: &Path) -> Result<Vec<(Option<Split>, Records)>> {
     let [train, val, test] = Split::ALL.map(|split| (split, part(path, split)));
     if train.1.is_none() {
-        return Ok(vec![(None, read_one(config, path)?)]);
+        return Ok(vec![(None, read_one(config, path, &[])?)]);
     }
-    let parts = [train, val, test].into_iter().filter_map(|(split, path)| Some((split, path?)));
-    parts.map(|(split, path)| Ok((Some(split), read_one(config, &path)?))).collect()
+    let mut parts: Vec<(Option<Split>, Records)> = Vec::new();
+    for (split, path) in [train, val, test] {
+        let Some(path) = path else { continue };
+        let columns = parts.first().map(|(_, train)| train.layout.columns());
+        let records = read_one(config, &path, columns.unwrap_or_default())?;
+        parts.push((Some(split), records));
+    }
+    Ok(parts)
 }
 
 /// The folder or table of a split.
@@ -33,9 +41,10 @@ fn part(path: &Path, split: Split) -> Option<PathBuf> {
     folder.or_else(|| io::find(path, &tables.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-fn read_one(config: &FilesConfig, path: &Path) -> Result<Records> {
+/// Reads a table or a folder; `columns` are those of what was read before.
+fn read_one(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result<Records> {
     if path.is_file() {
-        return tables::read_rows(config, table(config, path)?);
+        return tables::read_rows(config, table(config, path)?, columns);
     }
     match (io::find(path, &["x.npy"]), io::find(path, &["y.npy"])) {
         (Some(x), Some(y)) if matches!(config.format, Format::Auto | Format::Npy) => {
@@ -44,7 +53,7 @@ fn read_one(config: &FilesConfig, path: &Path) -> Result<Records> {
             }
             arrays::read_pair(&x, &y)
         }
-        _ => read_classes(config, path),
+        _ => read_classes(config, path, columns),
     }
 }
 
@@ -84,11 +93,14 @@ fn open(
         (decimal, _) => decimal,
     };
     let separator = config.delimiter.separator().or(separator);
-    Table::open(path, TableOptions { separator, decimal, header: config.header, names })
+    let options = TableOptions { separator, decimal, header: config.header, names };
+    let mut table = Table::open(path, options)?;
+    table.measure()?;
+    Ok(table)
 }
 
 /// A folder with one subfolder per class.
-fn read_classes(config: &FilesConfig, path: &Path) -> Result<Records> {
+fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result<Records> {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     for folder in entries(path)?.into_iter().filter(|entry| entry.is_dir()) {
         let class = io::file_name(&folder);
@@ -100,13 +112,15 @@ fn read_classes(config: &FilesConfig, path: &Path) -> Result<Records> {
     files.retain(|(_, file)| io::extension(file) == kind);
     let mut notes = Vec::new();
     if files.len() < all {
-        notes.push(format!("{} files are not .{kind} and were left out", all - files.len()).into());
+        let left_out = units::plural((all - files.len()) as u64, "file");
+        notes.push(format!("{left_out} left out, not of the kind .{kind}").into());
     }
     let mut layout: Option<Layout> = None;
     let mut records = Vec::new();
     let mut decimal_comma = false;
     for (class, file) in files {
-        let (content, this, commas) = read_sequence(config, &file, kind)?;
+        let columns = layout.as_ref().map_or(columns, Layout::columns);
+        let (content, this, commas) = read_sequence(config, &file, kind, columns)?;
         if commas && !decimal_comma {
             notes.push(format!("{}: numbers with a decimal comma", io::file_name(&file)).into());
             decimal_comma = true;
@@ -115,7 +129,8 @@ fn read_classes(config: &FilesConfig, path: &Path) -> Result<Records> {
         let first = layout.get_or_insert(this);
         if first.channels() != channels {
             let [first, this] = [first.channels(), channels].map(Option::unwrap_or_default);
-            let what = format!("has {this} channels, but the files before have {first}");
+            let this = units::plural(this as u64, "channel");
+            let what = format!("has {this}, but the files before have {first}");
             return Err(Error::content(&file, what));
         }
         let name = format!("{class}/{}", io::file_name(&file));
@@ -126,7 +141,12 @@ fn read_classes(config: &FilesConfig, path: &Path) -> Result<Records> {
 }
 
 /// One file as one sequence, and whether its numbers have a decimal comma.
-fn read_sequence(config: &FilesConfig, file: &Path, kind: &str) -> Result<(Content, Layout, bool)> {
+fn read_sequence(
+    config: &FilesConfig,
+    file: &Path,
+    kind: &str,
+    columns: &[Column],
+) -> Result<(Content, Layout, bool)> {
     match kind {
         "txt" => Ok((Content::Text(document(file)?), Layout::Texts(None), false)),
         "npy" => {
@@ -139,6 +159,7 @@ fn read_sequence(config: &FilesConfig, file: &Path, kind: &str) -> Result<(Conte
             let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
             let table = open(config, file, None, &names)?;
             let places = tables::selected(config, &table, None, tables::index_column(&table))?;
+            let places = tables::in_order_of(columns, &table, places)?;
             let content = Content::Numbers(tables::steps(&table, &places)?);
             let (columns, channels) = (table.columns(&places), places.len());
             let layout = Layout::Steps { columns, channels, stacked: false };
@@ -190,7 +211,7 @@ fn kind(config: &FilesConfig, path: &Path, files: &[(String, PathBuf)]) -> Resul
     }
 }
 
-/// What is in a folder, by name; hidden files are left out.
+/// The entries of a folder, sorted by name, without hidden files.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = || -> std::io::Result<Vec<PathBuf>> {
         let mut paths = fs::read_dir(folder)?

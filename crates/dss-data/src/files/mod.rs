@@ -28,7 +28,7 @@ use self::split::Item;
 use crate::config::TaskSource;
 pub use crate::table::{Decimal, Header};
 use crate::task::Split;
-use crate::{Baseline, Dataset, Error, Example, Note, Result, Target, Task, TaskSpec, io};
+use crate::{Baseline, Dataset, Error, Example, Note, Result, Target, Task, TaskSpec, io, units};
 
 impl TaskSource for FilesConfig {
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
@@ -144,7 +144,7 @@ impl FilesConfig {
                 stacked: matches!(layout, Layout::Steps { stacked: true, .. }),
             }
         };
-        let columns = encoder::columns(layout);
+        let columns = layout.columns().to_vec();
         Ok(FilesEncoder { form, columns, dialect, len, cut: self.max_length != 0 })
     }
 }
@@ -159,7 +159,7 @@ fn common_layout(path: &Path, parts: &[(Option<Split>, Records)]) -> Result<Layo
         Some(other) => {
             let name = |layout: &Layout| match layout.channels() {
                 None => "text".to_owned(),
-                Some(n) => format!("numbers with {n} channels"),
+                Some(n) => format!("numbers with {}", units::plural(n as u64, "channel")),
             };
             let what = format!("train holds {}, but another part {}", name(first), name(other));
             Err(Error::content(path, what))

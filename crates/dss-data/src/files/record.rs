@@ -81,6 +81,14 @@ impl Layout {
             Self::Steps { channels, .. } => Some(*channels),
         }
     }
+
+    /// The columns of tables that are read.
+    pub(super) fn columns(&self) -> &[Column] {
+        match self {
+            Self::Texts(column) => column.as_slice(),
+            Self::Rows(columns) | Self::Steps { columns, .. } => columns,
+        }
+    }
 }
 
 /// Everything that was read from one table, pair of arrays, or folder.

@@ -8,7 +8,7 @@ use super::labels::Labels;
 use super::record::{Record, Records};
 use crate::hash::SplitHash;
 use crate::task::Split;
-use crate::{Error, Note, Result};
+use crate::{Error, Note, Result, units};
 
 /// From this many sequences on, a tenth is enough for validation and for the test.
 const MANY: usize = 1000;
@@ -66,11 +66,12 @@ fn check_classes(path: &Path, splits: &[Vec<Item>; 3], labels: &Labels) -> Resul
     for (split, items) in Split::ALL.iter().zip(splits) {
         let unknown = || items.iter().filter(|item| !known.contains(&item.class));
         if let Some(item) = unknown().next() {
-            let (count, split) = (unknown().count(), split.name());
+            let (count, split) =
+                (units::plural(unknown().count() as u64, "sequence"), split.name());
             let class = labels.name(item.class);
             let what = format!(
-                "{count} sequences in {split} are of classes that train lacks, such as {class:?}: a model cannot learn \
-                 them; move some of them to train, or remove them"
+                "{split} has classes that train lacks, such as {class:?} ({count} in all): a model cannot learn them; \
+                 move some of them to train, or remove them"
             );
             return Err(Error::content(path, what));
         }
@@ -82,7 +83,8 @@ fn check_classes(path: &Path, splits: &[Vec<Item>; 3], labels: &Labels) -> Resul
 pub(super) fn repeated(splits: &[Vec<Item>; 3]) -> Option<Note> {
     let train: HashSet<&[u8; 32]> = splits[0].iter().map(|item| &item.digest).collect();
     let again = splits[1..].iter().flatten().filter(|item| train.contains(&item.digest)).count();
-    (again > 0).then(|| format!("{again} sequences of val and test are also in train").into())
+    let again = (again > 0).then(|| units::plural(again as u64, "sequence"));
+    again.map(|again| format!("{again} of val and test also in train").into())
 }
 
 /// The hash of contents and labels, whatever the names and the order of files and rows.
@@ -105,6 +107,10 @@ pub(super) fn hash(task: &str, splits: &[Vec<Item>; 3]) -> SplitHash {
 pub(super) fn hash_with_names(task: &str, splits: &[Vec<Item>; 3]) -> SplitHash {
     let mut hash = SplitHash::new(task);
     for (split, items) in Split::ALL.iter().zip(splits) {
+        let mut items: Vec<&Item> = items.iter().collect();
+        items.sort_by(|a, b| {
+            a.digest.cmp(&b.digest).then_with(|| a.record.name.cmp(&b.record.name))
+        });
         for item in items {
             hash.bytes(split.name(), item.record.name.as_bytes());
             hash.bytes("content", &item.digest);
@@ -114,15 +120,13 @@ pub(super) fn hash_with_names(task: &str, splits: &[Vec<Item>; 3]) -> SplitHash 
     hash
 }
 
-impl Item {
-    fn key(&self) -> (&[u8; 32], &str) {
-        (&self.digest, &self.record.name)
-    }
-}
-
-/// Puts items in the order of their digests: the order of every split.
+/// Puts items in the order of their digests: the order of every split. Names decide only between items that are equal.
 pub(super) fn sort(items: &mut [Item]) {
-    items.sort_by(|a, b| a.key().cmp(&b.key()));
+    let label = |item: &Item| item.record.label.to_string();
+    items.sort_by(|a, b| {
+        let contents = a.digest.cmp(&b.digest).then_with(|| label(a).cmp(&label(b)));
+        contents.then_with(|| a.record.name.cmp(&b.record.name))
+    });
 }
 
 /// Takes about `fraction` of the items out, in proportion from each class; one of each class stays at least.

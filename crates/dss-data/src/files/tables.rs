@@ -2,19 +2,24 @@
 
 use std::collections::HashMap;
 
-use dss_format::encoder::{LABEL_NAMES, TEXT_NAMES, is_number};
+use dss_format::encoder::{Column, LABEL_NAMES, TEXT_NAMES, find_names, is_number, listed};
 
 use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, InputChoice, TargetChoice};
 use crate::delimited::Separator;
 use crate::table::{Header, Table};
-use crate::{Error, Result, io};
+use crate::{Error, Result, io, units};
 
 /// Rows that are looked at before a column without a name is taken for a count of the rows.
 const INDEX_ROWS: usize = 10;
 
-/// A table with a label column and either one text column or one column per step.
-pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Records> {
+/// A table with a label column and either one text column or one column per step; `columns` are the steps of the
+/// table before.
+pub(super) fn read_rows(
+    config: &FilesConfig,
+    mut table: Table,
+    columns: &[Column],
+) -> Result<Records> {
     if config.header == Header::Auto && table.header.is_none() && begins_with_names(config, &table)?
     {
         table.take_header();
@@ -29,6 +34,7 @@ pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Record
     } else {
         None
     };
+    let rest = if text.is_none() { in_order_of(columns, table, rest)? } else { rest };
     let file = io::file_name(&table.path);
     let mut records = Vec::new();
     table.for_each(|line, cells| {
@@ -50,7 +56,7 @@ pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Record
     };
     let content = match text {
         Some(column) => format!("the text from column {}", name(column)),
-        None => format!("{} steps of numbers per row", rest.len()),
+        None => format!("{} of numbers per row", units::plural(rest.len() as u64, "step")),
     };
     let separator = match table.separator {
         Separator::Comma => String::new(),
@@ -58,7 +64,8 @@ pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Record
     };
     let decimal = if table.decimal_comma { ", decimal comma" } else { "" };
     let header = if table.header.is_some() { "a header" } else { "no header" };
-    let rows = format!("{} rows{separator}{decimal}", records.len());
+    let rows = units::plural(records.len() as u64, "row");
+    let rows = format!("{rows}{separator}{decimal}");
     let index =
         index.map_or(String::new(), |i| format!(", column {} only counts the rows", name(i)));
     let label = name(label);
@@ -75,7 +82,8 @@ pub(super) fn read_rows(config: &FilesConfig, mut table: Table) -> Result<Record
 pub(super) fn row_text(table: &Table, line: u64, cells: &[&str], column: usize) -> Result<String> {
     let text = cells.get(column).map(|cell| cell.to_string());
     text.ok_or_else(|| {
-        let what = format!("the row has only {} cells; the text is missing", cells.len());
+        let cells = units::plural(cells.len() as u64, "cell");
+        let what = format!("the row has only {cells}; the text is missing");
         Error::cell(&table.path, line, column + 1, what)
     })
 }
@@ -143,6 +151,32 @@ pub(super) fn selected(
         return Err(Error::content(&table.path, what));
     }
     Ok(places)
+}
+
+/// The places in the order of the `columns` of another table, if both tables have the same names in another order. One
+/// may have more columns at the end; other names are an error.
+pub(super) fn in_order_of(
+    columns: &[Column],
+    table: &Table,
+    places: Vec<usize>,
+) -> Result<Vec<usize>> {
+    let expected = columns.iter().map(|column| column.name.as_deref()).collect::<Option<Vec<_>>>();
+    let found = table.columns(&places);
+    let found = found.iter().map(|column| column.name.as_deref()).collect::<Option<Vec<_>>>();
+    let (Some(expected), Some(found)) = (expected, found) else { return Ok(places) };
+    if expected.iter().zip(&found).all(|(a, b)| a.eq_ignore_ascii_case(b)) {
+        return Ok(places);
+    }
+    let order = if expected.len() == found.len() { find_names(&found, &expected) } else { None };
+    match order {
+        Some(order) => Ok(order.into_iter().map(|i| places[i]).collect()),
+        None => {
+            let [expected, found] = [expected, found].map(|names| listed(&names));
+            let what =
+                format!("expected the columns {expected}, as in the other files, found {found}");
+            Err(Error::content(&table.path, what))
+        }
+    }
 }
 
 /// Whether the first row holds names although it has numbers: what would be its label occurs nowhere else, and every

@@ -1,7 +1,7 @@
 //! What simple methods reach: the last value, the last season, and a linear map of the known values.
 
 use super::windows::Windows;
-use crate::ridge::{Moments, Ridge};
+use crate::ridge::{Ridge, RidgeMoments};
 use crate::{Baseline, Dataset};
 
 /// The linear map reads at most so many values before the forecast.
@@ -22,7 +22,7 @@ impl Baselines {
         let [input, horizon] = train.shape();
         // The map reads the last values of a window only: windows of that length in the same rows.
         let reach = input.min(REACH);
-        let moments = Moments::of_windows(&train.series()[input - reach..], reach, horizon);
+        let moments = RidgeMoments::of_windows(&train.series()[input - reach..], reach, horizon);
         let fitted = PENALTIES.iter().filter_map(|&penalty| {
             let ridge = moments.solve(penalty)?;
             let (mse, _) = errors(val, |known| ridge.forecast(known));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_and_a_long_season_are_no_trouble() {
+    fn a_constant_and_a_long_season_are_handled() {
         let all = windows(&[0.0; 20]);
         let found = Baselines::fit(&all, &all, 9).score(&all);
         assert_eq!(found.len(), 2);

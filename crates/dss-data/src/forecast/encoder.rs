@@ -14,7 +14,7 @@ use crate::{Error, Input, Result, io};
 pub struct Window {
     /// What the model reads.
     pub input: Input,
-    /// What was subtracted from its (standardised) values.
+    /// The number that was subtracted from its (standardised) values.
     pub origin: f32,
 }
 

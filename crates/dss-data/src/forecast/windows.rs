@@ -70,7 +70,7 @@ impl Dataset for Windows {
     }
 }
 
-/// What is subtracted from the values of a window.
+/// The number that is subtracted from the values of a window.
 pub(super) fn origin(known: &[f32], relative: bool) -> f32 {
     if relative { known.last().copied().unwrap_or(0.0) } else { 0.0 }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dss_format::encoder::GreyEncoder;
 pub use grey::{SIDE, grey};
-use source::Source;
+use source::ImageSource;
 
 use crate::config::TaskSource;
 use crate::hash::SplitHash;
@@ -65,7 +65,7 @@ struct About {
 
 impl TaskSource for ImageConfig {
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
-        let source = Source::find(&self.dir, data_dir)?;
+        let source = ImageSource::find(&self.dir, data_dir)?;
         let store = self.store(name, &source, progress)?;
         let about: About = store.info()?;
 
@@ -107,7 +107,12 @@ impl TaskSource for ImageConfig {
 
 impl ImageConfig {
     /// The grey images, decoded once.
-    fn store(&self, name: &str, source: &Source, progress: &dyn Fn(&str)) -> Result<Arc<Store>> {
+    fn store(
+        &self,
+        name: &str,
+        source: &ImageSource,
+        progress: &dyn Fn(&str),
+    ) -> Result<Arc<Store>> {
         let mut key = StoreKey::new(name, 1).settings(&self.skip_bad);
         for path in source.paths() {
             key = key.source(path)?;

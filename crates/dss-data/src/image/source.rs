@@ -17,7 +17,7 @@ const BATCHES: [&str; 6] = [
     "data_batch_5.bin",
     "test_batch.bin",
 ];
-pub(super) enum Source {
+pub(super) enum ImageSource {
     /// [`BATCHES`].
     Batches(Vec<PathBuf>),
     Archive(PathBuf),
@@ -25,7 +25,7 @@ pub(super) enum Source {
     Grey(Vec<PathBuf>),
 }
 
-impl Source {
+impl ImageSource {
     /// `dir` is a setting: a folder or an archive; empty = look in the data folder.
     pub fn find(dir: &str, data_dir: Option<&Path>) -> Result<Self> {
         let given = io::resolve(dir, data_dir);

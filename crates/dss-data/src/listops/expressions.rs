@@ -29,7 +29,7 @@ impl Expressions {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no expressions.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

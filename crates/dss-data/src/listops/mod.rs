@@ -72,7 +72,9 @@ pub struct ListopsConfig {
     pub seed: u64,
     /// Folder with basic_train.tsv, basic_val.tsv and basic_test.tsv (or .gz); empty = generate.
     pub dir: String,
-    /// Not read: configuration files of older runs have it.
+    /// Obsolete: accepted in configurations of version 0.1, without effect.
+    #[doc(hidden)]
+    #[serde(skip_serializing)]
     pub cache: String,
 }
 

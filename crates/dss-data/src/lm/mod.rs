@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dss_format::encoder::{LmEncoder, Unit};
 
-use self::windows::{Fixed, Shifted, Tokens};
+use self::windows::{FixedWindows, ShiftedWindows, Tokens};
 use crate::config::TaskSource;
 use crate::encoder::{self, ReadFile};
 use crate::hash::SplitHash;
@@ -90,14 +90,14 @@ impl TaskSource for LmConfig {
         hash.settings(&(self.unit, train, val, test));
         hash.bytes("text", &text);
         let context = self.context_positions();
-        let fixed = |start, end| Fixed::new(tokens.clone(), start..end, self.len, context);
+        let fixed = |start, end| FixedWindows::new(tokens.clone(), start..end, self.len, context);
         let tail = if test == 0 { train..n } else { train + val..n };
         let mut notes = Vec::new();
         if test == 0 {
             notes.push("task.test = 0: the validation text is also the test text".into());
         }
         let splits: [Arc<dyn Dataset>; 3] = [
-            Arc::new(Shifted::new(tokens.clone(), train, self.len)),
+            Arc::new(ShiftedWindows::new(tokens.clone(), train, self.len)),
             Arc::new(fixed(train, train + val)),
             Arc::new(fixed(tail.start, tail.end)),
         ];
@@ -155,7 +155,7 @@ impl ReadFile for LmEncoder {
 }
 
 /// A whole text file, to be scored.
-pub fn score(encoder: &LmEncoder, path: &Path) -> Result<Scored> {
+pub fn score(encoder: &LmEncoder, path: &Path) -> Result<ScoredText> {
     let ids = read_ids(encoder, path)?;
     if ids.len() < 2 {
         let what = format!("a text of at least two {} is needed", encoder.unit.plural());
@@ -164,13 +164,13 @@ pub fn score(encoder: &LmEncoder, path: &Path) -> Result<Scored> {
     let tokens = Arc::new(Tokens::new(ids, encoder.vocab()));
     let all = 1..tokens.len();
     let count = all.len();
-    let windows = Arc::new(Fixed::new(tokens, all, encoder.len, encoder.len / 2));
-    Ok(Scored { windows, spec: spec("lm", encoder), tokens: count })
+    let windows = Arc::new(FixedWindows::new(tokens, all, encoder.len, encoder.len / 2));
+    Ok(ScoredText { windows, spec: spec("lm", encoder), tokens: count })
 }
 
 /// A text as windows: every token but the first, of which nothing can be known, is scored once; half of a window is
 /// context.
-pub struct Scored {
+pub struct ScoredText {
     /// The windows.
     pub windows: Arc<dyn Dataset>,
     /// Their shape.

@@ -52,14 +52,14 @@ impl Tokens {
 
 /// Windows of `len` positions, all scored: number i begins in stretch i of the first `end` positions, at its start or,
 /// in an epoch, anywhere.
-pub(super) struct Shifted {
+pub(super) struct ShiftedWindows {
     tokens: Arc<Tokens>,
     end: usize,
     len: usize,
     epoch: Option<(u64, u64)>,
 }
 
-impl Shifted {
+impl ShiftedWindows {
     /// Of the first `end` positions, which must be more than `len`.
     pub(super) fn new(tokens: Arc<Tokens>, end: usize, len: usize) -> Self {
         Self { tokens, end, len, epoch: None }
@@ -78,7 +78,7 @@ impl Shifted {
     }
 }
 
-impl Dataset for Shifted {
+impl Dataset for ShiftedWindows {
     fn len(&self) -> usize {
         (self.end - 1) / self.len
     }
@@ -126,7 +126,7 @@ impl Dataset for Streams {
 
 /// Windows that score every position of a part once, each but those at the head of the text after `context` positions
 /// that are only read.
-pub(super) struct Fixed {
+pub(super) struct FixedWindows {
     tokens: Arc<Tokens>,
     part: Range<usize>,
     /// Scored positions per window.
@@ -134,14 +134,14 @@ pub(super) struct Fixed {
     context: usize,
 }
 
-impl Fixed {
+impl FixedWindows {
     /// `part` does not begin with the first token, of which nothing is known; `context < len`.
     pub(super) fn new(tokens: Arc<Tokens>, part: Range<usize>, len: usize, context: usize) -> Self {
         Self { tokens, part, scored: len - context, context }
     }
 }
 
-impl Dataset for Fixed {
+impl Dataset for FixedWindows {
     fn len(&self) -> usize {
         self.part.len().div_ceil(self.scored)
     }
@@ -178,7 +178,7 @@ mod tests {
             n in 3usize..400, start in 1usize..300, len in 2usize..50, context in 0usize..49,
         ) {
             let (start, context) = (start.min(n - 1), context.min(len - 1));
-            let windows = Fixed::new(count_up(n), start..n, len, context);
+            let windows = FixedWindows::new(count_up(n), start..n, len, context);
             let mut seen = Vec::new();
             for i in 0..windows.len() {
                 let (x, y) = parts(windows.example(i).unwrap());
@@ -199,7 +199,7 @@ mod tests {
         ) {
             prop_assume!(n > len + 1);
             let end = n - 1;
-            let all = Shifted::new(count_up(n), end, len);
+            let all = ShiftedWindows::new(count_up(n), end, len);
             let shifted = all.in_epoch(seed, epoch).unwrap();
             prop_assert_eq!(shifted.len(), all.len());
             for i in 0..all.len() {
@@ -221,7 +221,7 @@ mod tests {
             n in 100usize..2000, len in 2usize..30, count in 1usize..9, epoch in any::<u64>(),
         ) {
             let end = n - 1;
-            let all = Shifted::new(count_up(n), end, len);
+            let all = ShiftedWindows::new(count_up(n), end, len);
             let streams = all.streams(count, 7, epoch).unwrap();
             prop_assert_eq!(streams.len(), all.len() / count * count);
             let mut seen = std::collections::BTreeSet::new();
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn windows_depend_on_seed_and_epoch() {
-        let all = Shifted::new(count_up(1000), 900, 100);
+        let all = ShiftedWindows::new(count_up(1000), 900, 100);
         let start = |seed, epoch| {
             let set = all.in_epoch(seed, epoch).unwrap();
             (0..5).map(|i| parts(set.example(i).unwrap()).0[0]).collect::<Vec<_>>()

@@ -7,9 +7,9 @@ use crate::hash::hex;
 use crate::store::{Writer, content_order};
 use crate::{Note, Result};
 
-/// What is known about images read from files.
+/// Facts about images read from files, stored with them.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Facts {
+pub(super) struct PictureFacts {
     /// The images in the order of their content.
     pub(super) order: Vec<u32>,
     /// SHA-256, in hex, of all images and labels in that order.
@@ -51,6 +51,6 @@ impl<'a> ImageCollector<'a> {
         let mut content = Sha256::new();
         order.iter().for_each(|&i| content.update(digests[i as usize]));
         let content = hex(&content.finalize());
-        self.writer.info(&Facts { order, content, notes: self.notes });
+        self.writer.info(&PictureFacts { order, content, notes: self.notes });
     }
 }

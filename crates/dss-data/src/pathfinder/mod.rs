@@ -25,7 +25,7 @@ use documented::DocumentedFields;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use collect::{Facts, ImageCollector};
+use collect::{ImageCollector, PictureFacts};
 use curriculum::Curriculum;
 pub use dss_format::encoder::PathfinderEncoder;
 pub use generate::{Generator, PathImage};
@@ -115,7 +115,7 @@ impl TaskSource for PathfinderConfig {
             (store, [train, val, test])
         } else {
             let store = self.stored(&set, &io::resolve(&self.dir, data_dir), progress)?;
-            let facts: Facts = store.info()?;
+            let facts: PictureFacts = store.info()?;
             notes = facts.notes;
             let splits = self.split(&store, facts.order)?;
             hash.settings(&(self.split_seed, splits.each_ref().map(Vec::len)));
@@ -183,7 +183,7 @@ impl PathfinderConfig {
 
     /// Reads the images of a folder or an archive, or takes them from the cache.
     fn stored(&self, set: &ImageSet, path: &Path, progress: &dyn Fn(&str)) -> Result<Arc<Store>> {
-        let source = Source::find(path, set)?;
+        let source = PictureSource::find(path, set)?;
         let key = StoreKey::new("pathfinder-files", READER_VERSION)
             .settings(&(set.size, set.contour, self.split_seed, self.skip_bad))
             .source(source.path())?;
@@ -191,12 +191,14 @@ impl PathfinderConfig {
             let mut skips = Skips::new(self.skip_bad);
             let mut images = ImageCollector::new(writer);
             match &source {
-                Source::Release(path) => {
+                PictureSource::Release(path) => {
                     if !lra::read(path, set, &mut skips, &mut images, progress)? {
                         return Err(missing(path, set));
                     }
                 }
-                Source::Idx(path) => idx_pair::read(path, &mut skips, &mut images, progress)?,
+                PictureSource::Idx(path) => {
+                    idx_pair::read(path, &mut skips, &mut images, progress)?
+                }
             }
             skips.note().into_iter().for_each(|note| images.note(note));
             images.finish(self.split_seed);
@@ -255,14 +257,14 @@ impl ImageSet {
 }
 
 /// Where images are read from.
-enum Source {
+enum PictureSource {
     /// The folder with `imgs` and `metadata`, or an archive.
     Release(PathBuf),
     /// The file of images.
     Idx(PathBuf),
 }
 
-impl Source {
+impl PictureSource {
     fn find(path: &Path, set: &ImageSet) -> Result<Self> {
         if !path.exists() {
             return Err(missing(path, set));

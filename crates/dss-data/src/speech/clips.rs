@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use dss_format::encoder::SoundForm;
 use dss_format::encoder::speech::{RATE, SAMPLES};
 
-use super::form::{self, Moments};
+use super::form::{self, ClipMoments};
 use super::layout::{ClipName, Lists, list_of};
 use super::words::Words;
 use crate::skip::Skips;
@@ -24,7 +24,7 @@ const TOGETHER: usize = 256;
 /// The most samples that are decoded before a clip is found too long.
 pub(super) const MOST: usize = 1 << 20;
 
-/// What is known of a clip.
+/// Facts about a clip.
 pub(super) struct Clip {
     /// SHA-256 of its samples (16 bits each, little-endian).
     pub digest: [u8; 32],
@@ -35,7 +35,7 @@ pub(super) struct Clip {
     /// How many samples it has.
     pub samples: usize,
     /// Sums for the scaling.
-    pub moments: Moments,
+    pub moments: ClipMoments,
 }
 
 /// All clips of the wanted words. Clip `i` is example `i` of the store; its last example is the table of clips.

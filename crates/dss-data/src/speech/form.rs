@@ -6,7 +6,7 @@ use dss_format::encoder::speech::COEFFICIENTS;
 use super::mfcc::mfcc;
 
 /// Of each channel, the sum and the sum of squares over the stored numbers of a clip.
-pub(super) type Moments = Vec<[f64; 2]>;
+pub(super) type ClipMoments = Vec<[f64; 2]>;
 
 /// The task that reads a form.
 pub(super) fn task(form: SoundForm) -> &'static str {
@@ -34,7 +34,7 @@ fn unit(form: SoundForm) -> f64 {
 }
 
 /// The bytes to store of a clip, and their moments: 16-bit samples, or features as f32.
-pub(super) fn record(form: SoundForm, samples: &[i16], pcm: &[u8]) -> (Vec<u8>, Moments) {
+pub(super) fn record(form: SoundForm, samples: &[i16], pcm: &[u8]) -> (Vec<u8>, ClipMoments) {
     match form {
         SoundForm::Wave => {
             let sum: i64 = samples.iter().map(|&s| i64::from(s)).sum();
@@ -58,7 +58,7 @@ pub(super) fn record(form: SoundForm, samples: &[i16], pcm: &[u8]) -> (Vec<u8>, 
 /// count with the zeros that fill them up.
 pub(super) fn scaling<'a>(
     form: SoundForm,
-    clips: impl Iterator<Item = &'a Moments>,
+    clips: impl Iterator<Item = &'a ClipMoments>,
 ) -> (Vec<f32>, Vec<f32>) {
     let mut count = 0.0;
     let mut sums = vec![[0.0; 2]; form.channels()];

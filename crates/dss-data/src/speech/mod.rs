@@ -45,7 +45,7 @@ pub enum SplitChoice {
     Official,
 }
 
-/// What is done with clips of less than 16,000 samples.
+/// Treatment of clips of less than 16,000 samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Short {

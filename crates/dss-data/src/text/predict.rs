@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::official::trim;
-use super::tables::{self, Form, NUMBERED, PLAIN, class};
+use super::tables::{self, NUMBERED, PLAIN, TableForm, class};
 use crate::characters::{Ids, TextEncoder, encode, rows};
 use crate::{Error, Input, Result, io};
 
@@ -63,13 +63,13 @@ fn for_each_text(path: &Path, add: &mut rows::Visit<'_>) -> Result<()> {
 }
 
 /// By the first row: a header that names the text; or the columns of the training data; or nothing but the text.
-fn form(first: &[Vec<u8>]) -> Form {
+fn form(first: &[Vec<u8>]) -> TableForm {
     let number = |cell: &[u8]| !cell.is_empty() && cell.iter().all(u8::is_ascii_digit);
     let labelled = first.first().is_some_and(|label| class(label).is_some());
     match (tables::text_column(first), first) {
-        (Some(text), _) => Form { width: first.len(), text, header: true, ..PLAIN },
+        (Some(text), _) => TableForm { width: first.len(), text, header: true, ..PLAIN },
         (_, [_, rating, index, _, ..]) if labelled && number(rating) && number(index) => NUMBERED,
         (_, [_, _, ..]) if labelled => PLAIN,
-        _ => Form { width: 1, text: 0, ..PLAIN },
+        _ => TableForm { width: 1, text: 0, ..PLAIN },
     }
 }

@@ -134,8 +134,8 @@ impl Reviews {
                 tables::for_each(test, Split::Test, &tables::NUMBERED, visit)
             }
             Self::Plain([train, test]) => {
-                tables::for_each(train, Split::Train, &tables::Form::detect(train)?, visit)?;
-                tables::for_each(test, Split::Test, &tables::Form::detect(test)?, visit)
+                tables::for_each(train, Split::Train, &tables::TableForm::detect(train)?, visit)?;
+                tables::for_each(test, Split::Test, &tables::TableForm::detect(test)?, visit)
             }
         }
     }

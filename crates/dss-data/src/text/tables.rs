@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// Which column holds what (from 0).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct TableForm {
     /// Number of columns; in a TSV file the last one takes the rest of the line.
     pub width: usize,
     pub label: usize,
@@ -20,10 +20,11 @@ pub(super) struct Form {
 }
 
 /// Label, rating, index, title, text; no header.
-pub(super) const NUMBERED: Form =
-    Form { width: 5, label: 0, text: 4, numbers: Some([1, 2]), header: false };
+pub(super) const NUMBERED: TableForm =
+    TableForm { width: 5, label: 0, text: 4, numbers: Some([1, 2]), header: false };
 /// Label, text; no header.
-pub(super) const PLAIN: Form = Form { width: 2, label: 0, text: 1, numbers: None, header: false };
+pub(super) const PLAIN: TableForm =
+    TableForm { width: 2, label: 0, text: 1, numbers: None, header: false };
 
 const LABEL_NAMES: [&str; 4] = ["label", "sentiment", "class", "target"];
 const TEXT_NAMES: [&str; 4] = ["text", "review", "sentence", "document"];
@@ -39,7 +40,7 @@ pub(super) fn text_column(row: &[Vec<u8>]) -> Option<usize> {
     named(row, &TEXT_NAMES)
 }
 
-impl Form {
+impl TableForm {
     /// By the names in the first row, or label and text.
     pub(super) fn detect(path: &Path) -> Result<Self> {
         let first = rows::first(path)?;
@@ -88,7 +89,7 @@ impl Form {
 pub(super) fn for_each(
     path: &Path,
     split: Split,
-    form: &Form,
+    form: &TableForm,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let mut header = form.header;

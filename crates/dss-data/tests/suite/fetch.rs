@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::server::{Behaviour, Server};
-use dss_data::fetch::{Download, Event, FetchError, FetchedFile, Patience, fetch};
+use dss_data::fetch::{Download, Event, FetchError, FetchedFile, RetryPolicy, fetch};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -22,8 +22,8 @@ fn sum(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
-fn hasty() -> Patience {
-    Patience {
+fn hasty() -> RetryPolicy {
+    RetryPolicy {
         connect: Duration::from_secs(5),
         stall: Duration::from_millis(400),
         attempts: 2,
@@ -39,7 +39,7 @@ struct Case {
     server: Server,
     whole: Vec<u8>,
     sha256: Option<String>,
-    patience: Patience,
+    patience: RetryPolicy,
     events: Vec<Event>,
 }
 
@@ -205,7 +205,7 @@ fn a_file_without_a_length_has_a_bound() {
 }
 
 #[test]
-fn the_next_run_goes_on() {
+fn the_next_run_continues() {
     let mut case = Case::new(400_000);
     case.interrupted_at(123_456);
     assert_eq!(case.files(), ["a.tar.gz.part", "a.tar.gz.part.json"]);
@@ -301,7 +301,7 @@ fn a_wrong_checksum() {
     let text = error.to_string();
     assert!(text.contains("a.tar.gz.bad") && text.contains(expected) && text.contains(found));
 
-    // The next attempt starts anew, and succeeds where the file is whole again.
+    // The next attempt starts from the beginning, and succeeds once the file is whole again.
     case.server.change(|b| b.content[1000] ^= 1);
     case.run().unwrap();
     assert!(!case.last_request().contains("range"));

@@ -118,6 +118,58 @@ fn rows_of_a_table_may_be_shorter() {
     }
 }
 
+/// The first rows do not say how long the longest sequence is.
+#[test]
+fn late_rows_may_be_longer() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{i},2{}\n", i % 2, if i == 140 { ",3,4" } else { "" });
+    let rows: String = (0..150).map(row).collect();
+    let task = load(config(&folder.write("x.csv", &rows).path("x.csv")));
+    assert_eq!(task.spec.len, 4);
+    let long = (values(&[140.0, 2.0, 3.0, 4.0]), Target::Class(0));
+    assert!(examples(&task).contains(&long));
+    // With names, cells beyond the last one belong to no column.
+    let message = error(config(&folder.write("y.csv", format!("label,a,b\n{rows}")).path("y.csv")));
+    assert!(message.contains("line 142: expected at most 3 cells"), "{message}");
+    let texts: String = (0..30).map(|i| format!("{},good, or not: {i}\n", i % 2)).collect();
+    let table = format!("label,text\n{texts}");
+    let message = error(config(&folder.write("text.csv", table).path("text.csv")));
+    assert!(message.contains("line 2: ") && message.contains("quoted"), "{message}");
+}
+
+/// Columns are those of the same name in every file.
+#[test]
+fn columns_in_another_order() {
+    let folder = Folder::new();
+    let rows = |names: &str, swap: bool| -> String {
+        let row = |i: usize| match swap {
+            true => format!("-{i},{i},{}\n", i % 2),
+            false => format!("{},{i},-{i}\n", i % 2),
+        };
+        format!("{names}\n{}", (1..30).map(row).collect::<String>())
+    };
+    folder.write("train.csv", rows("label,a,b", false)).write("test.csv", rows("b,a,label", true));
+    let task = load(config(folder.0.path()));
+    for i in 0..task.test.len() {
+        let Input::Values(numbers) = task.test.example(i).unwrap().input else { panic!() };
+        assert!(numbers[0] > 0.0 && numbers[1] < 0.0, "{numbers:?}");
+    }
+    folder.write("test.csv", rows("label,a,c", false));
+    let message = error(config(folder.0.path()));
+    assert!(message.contains("test.csv: expected the columns a, b"), "{message}");
+
+    let classes = Folder::new();
+    for i in 0..30 {
+        let table = ["x,y\n1,-1\n2,-2\n", "y,x\n-1,1\n-3,3\n"][i % 2];
+        classes.write(&format!("{}/{i}.csv", ["cat", "dog"][i % 2]), table);
+    }
+    let task = load(config(classes.0.path()));
+    assert!(examples(&task).contains(&(values(&[1.0, -1.0, 3.0, -3.0]), Target::Class(1))));
+    classes.write("dog/9.csv", "x,z\n1,2\n");
+    let message = error(config(classes.0.path()));
+    assert!(message.contains("9.csv: expected the columns x, y"), "{message}");
+}
+
 /// What pandas writes: columns that are numbers, an index without a name.
 #[test]
 fn tables_of_pandas() {
@@ -146,6 +198,14 @@ fn tables_of_pandas() {
     let index = read("index.csv", format!(",label,0,1,2\n{indexed}"));
     assert!(index.ends_with("column 1 (\"\") only counts the rows"), "{index}");
     read("index-no-header.csv", indexed);
+    // Columns without names are numbered; the label is the first one.
+    let long: String = (0..40).map(|i| format!("{},{}{i}\n", i % 2, "0.5,".repeat(9))).collect();
+    let numbered = format!("0,1,2,3,4,5,6,7,8,9,10\n{long}");
+    let task = load(config(&folder.write("numbered.csv", numbered).path("numbered.csv")));
+    assert_eq!((sizes(&task), classes(&task).len()), ([24, 8, 8], 2));
+    assert!(task.notes[0].to_string().contains("40 rows, a header"), "{:?}", task.notes);
+    let read = predict(&task, &folder.path("numbered.csv")).unwrap();
+    assert_eq!((read.len(), &*read[0].0), (40, "numbered.csv:2"));
     // A first row whose class occurs again is an example.
     let yes = rows.replace("up", "y").replace("down", "n");
     assert_eq!(sizes(&load(config(&folder.write("y.csv", yes).path("y.csv")))), [24, 8, 8]);
@@ -289,7 +349,7 @@ fn a_folder_per_class() {
         folder.write("cat/.hidden", "x").write("README", "x").write("dog/notes.md", "x");
         let task = load(config(folder.0.path()));
         assert_eq!((classes(&task), sizes(&task)), (vec!["cat".into(), "dog".into()], [18, 6, 6]));
-        assert!(task.notes[0].to_string().starts_with("1 files are not"), "{:?}", task.notes);
+        assert!(task.notes[0].to_string().starts_with("1 file left out"), "{:?}", task.notes);
         if extension == "txt" {
             assert_eq!(task.spec.len, "text 10".len() + 1);
         } else {
@@ -417,7 +477,12 @@ fn splits_follow_content_not_order() {
     let text = numbers_csv(false);
     let mut lines: Vec<&str> = text.lines().collect();
     let first = load(config(&folder.write("x.csv", lines.join("\n")).path("x.csv")));
+    lines.extend(["up,7,0.5,-7", "down,4,0.5,-4"]);
+    let first_doubled = load(config(&folder.write("x.csv", lines.join("\n")).path("x.csv")));
     lines.reverse();
+    let second = load(config(&folder.write("x.csv", lines.join("\n")).path("x.csv")));
+    assert_eq!(examples(&first_doubled), examples(&second), "one content, two labels");
+    lines.drain(..2);
     let second = load(config(&folder.write("x.csv", lines.join("\n")).path("x.csv")));
     assert_eq!(examples(&first), examples(&second));
     assert_eq!(first.split_hash, second.split_hash);
@@ -484,7 +549,8 @@ fn a_class_that_training_lacks_is_refused() {
         .write("train.csv", numbers_csv(true))
         .write("test.csv", "label,a,b,c\nnew,1,2,3\nup,1,2,3\n");
     let message = error(config(folder.0.path()));
-    assert!(message.contains("1 sequences in test") && message.contains("\"new\""), "{message}");
+    let expected = "test has classes that train lacks, such as \"new\" (1 sequence in all)";
+    assert!(message.contains(expected), "{message}");
 }
 
 #[test]
@@ -644,7 +710,7 @@ fn wrong_paths_and_folders() {
     assert!(error(wrong).contains("task.val_fraction = -0.5"));
     folder.write("a/1.csv", "1,2").write("b/2.csv", "1");
     let wrong = FilesConfig { input: InputChoice::Numbers, ..config(folder.0.path()) };
-    assert!(error(wrong).contains("2.csv: has 1 channels, but the files before have 2"));
+    assert!(error(wrong).contains("2.csv: has 1 channel, but the files before have 2"));
 }
 
 /// Encodes with an encoder that went through JSON, as from a checkpoint.
@@ -733,7 +799,10 @@ fn prediction_on_steps_and_stacks() {
     }
     fs::write(folder.path("bad.npy"), npy("(2,)", &[1.0, 2.0])).unwrap();
     assert!(
-        predict(&task, &folder.path("bad.npy")).unwrap_err().to_string().contains("has 1 channels")
+        predict(&task, &folder.path("bad.npy"))
+            .unwrap_err()
+            .to_string()
+            .contains("has 1 channel, ")
     );
 }
 
@@ -767,7 +836,7 @@ fn guide() -> Option<String> {
     None
 }
 
-/// The first example of `docs/own-data.md`, run as it stands there.
+/// The first example of `docs/own-data.md`, run as it is there.
 #[cfg(unix)]
 #[test]
 fn the_example_of_the_guide_makes_a_table_that_loads() {

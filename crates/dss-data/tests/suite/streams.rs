@@ -163,7 +163,7 @@ fn tables() {
 }
 
 #[test]
-fn what_one_refuses_the_other_refuses() {
+fn both_readers_refuse_the_same_files() {
     let dir = tempfile::tempdir().unwrap();
     for (encoder, table, part) in [
         (ROWS, "5,7,9,1\n", "line 1: expected 2, or 3 with a label, cells"),

@@ -60,7 +60,7 @@ impl CharacterIds {
         Self::new(characters.iter().copied().zip(0..))
     }
 
-    /// The symbols of one character; the others, such as `<eos>`, are no characters of a text.
+    /// The symbols of one character; the others, such as `<eos>`, never occur in a text.
     pub fn of_vocabulary(vocabulary: &Vocabulary) -> Self {
         Self::new(vocabulary.symbols().iter().zip(0..).filter_map(|(symbol, id)| {
             let mut characters = symbol.chars();

@@ -1,5 +1,8 @@
 //! The columns of a table: whether its first row holds their names, and which of them the model reads.
 
+use std::collections::{HashMap, VecDeque};
+use std::iter;
+
 use serde::{Deserialize, Serialize};
 
 /// A column of a table: its name, if there is a header, and its place (from 0).
@@ -24,8 +27,8 @@ pub fn is_number(cell: &str) -> bool {
 /// Whether the first row of a table holds the names of its columns.
 ///
 /// It does if it has one of the wanted `names`; or names a label, the rest being numbers or not (pandas numbers its
-/// columns), unless the rows `below` have that name in the same place; or has no number at all, and either a usual name
-/// or rows below it that hold `numbers`.
+/// columns), unless the rows `below` have that name in the same place; or numbers its columns, and the rows below do
+/// not; or has no number at all, and either a usual name or rows below it that hold `numbers`.
 pub fn is_header(first: &[&str], below: &[Vec<&str>], names: &[&str], numbers: bool) -> bool {
     let usual = |names: &[&str], cell: &str| names.iter().any(|n| n.eq_ignore_ascii_case(cell));
     let cells = || first.iter().map(|cell| cell.trim());
@@ -43,11 +46,25 @@ pub fn is_header(first: &[&str], below: &[Vec<&str>], names: &[&str], numbers: b
     if cells().enumerate().any(names_label) {
         return true;
     }
+    if numbers_columns(first) && !below.iter().any(|row| numbers_columns(row)) {
+        return true;
+    }
     let no_numbers = !first.iter().any(|cell| is_number(cell));
     no_numbers && (cells().any(|c| usual(&LABEL_NAMES, c) || usual(&TEXT_NAMES, c)) || numbers)
 }
 
-/// What was found, for a message: its beginning, if it is long.
+/// Whether a row counts its cells from 0 or from 1, as pandas does for columns without names; the column that counts
+/// the rows has none. Few cells may be data.
+fn numbers_columns(row: &[&str]) -> bool {
+    const LEAST: usize = 10;
+    let row = if row.first().is_some_and(|cell| cell.trim().is_empty()) { &row[1..] } else { row };
+    let counts_from = |first: usize| {
+        row.iter().zip(first..).all(|(cell, number)| cell.trim().parse::<usize>() == Ok(number))
+    };
+    row.len() >= LEAST && (counts_from(0) || counts_from(1))
+}
+
+/// Quotes found text in a message: only its beginning, if it is long.
 pub fn quoted(found: &str) -> String {
     const MOST: usize = 40;
     match found.char_indices().nth(MOST) {
@@ -56,7 +73,7 @@ pub fn quoted(found: &str) -> String {
     }
 }
 
-/// Where the numbers that a model reads stand in a table, as the training had it.
+/// Which cells of a table hold the numbers that a model reads, as in the training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableShape {
     /// Numbers per step.
@@ -109,7 +126,7 @@ impl TableShape {
     /// Whether the first row of a table is a header. The rows below it hold numbers: a row without any is one.
     pub fn has_header(&self, first: &[&str]) -> bool {
         let names = self.names();
-        let all_there = !names.is_empty() && names.iter().all(|name| find(first, name).is_some());
+        let all_there = !names.is_empty() && find_names(first, &names).is_some();
         all_there || is_header(first, &[], &names, true)
     }
 
@@ -126,8 +143,7 @@ impl TableShape {
             return Ok(None);
         }
         let width = header.len();
-        let places = names.iter().map(|name| find(header, name)).collect::<Option<Vec<_>>>();
-        match places {
+        match find_names(header, &names) {
             Some(places) => Ok(Some(Places::At { places, width })),
             None => {
                 Err(format!("expected the columns {}, found {}", listed(&names), listed(header)))
@@ -145,9 +161,8 @@ impl TableShape {
                 channels if channels == width => {
                     Ok(Places::At { places: (0..channels).collect(), width })
                 }
-                channels => {
-                    Err(format!("expected {channels} numbers per row, found {width} cells"))
-                }
+                1 => Err(format!("expected one number per row, found {width} cells")),
+                channels => Err(format!("expected {channels} numbers per row, found {width}")),
             };
         }
         let last = self.columns.iter().map(|column| column.index).max().unwrap_or(0);
@@ -187,14 +202,28 @@ impl TableShape {
     }
 }
 
-/// The column of this name, upper and lower case alike when nothing fits exactly.
-fn find(header: &[&str], name: &str) -> Option<usize> {
-    let exact = header.iter().position(|cell| cell.trim() == name);
-    exact.or_else(|| header.iter().position(|cell| cell.trim().eq_ignore_ascii_case(name)))
+/// The places of columns with these names, upper and lower case alike when nothing fits exactly; `None` if one is
+/// missing. The first name that occurs twice means the first such column, the second one the next.
+pub fn find_names(header: &[&str], names: &[&str]) -> Option<Vec<usize>> {
+    let mut exact: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (i, cell) in header.iter().enumerate() {
+        exact.entry(cell.trim()).or_default().push_back(i);
+    }
+    let mut free = vec![true; header.len()];
+    let mut places = Vec::with_capacity(names.len());
+    for name in names {
+        let alike = |i: &usize| free[*i] && header[*i].trim().eq_ignore_ascii_case(name);
+        let same = exact.get_mut(*name);
+        let place = same.and_then(|places| iter::from_fn(|| places.pop_front()).find(|&i| free[i]));
+        let place = place.or_else(|| (0..header.len()).find(alike))?;
+        free[place] = false;
+        places.push(place);
+    }
+    Some(places)
 }
 
 /// The first of many names.
-fn listed(names: &[&str]) -> String {
+pub fn listed(names: &[&str]) -> String {
     const SHOWN: usize = 12;
     let more =
         if names.len() > SHOWN { format!(", ... ({} in all)", names.len()) } else { String::new() };
@@ -262,6 +291,28 @@ mod tests {
         let pandas = shape(true, &[(Some("0"), 1), (Some("1"), 2)], 1);
         assert!(pandas.has_header(&["0", "1"]) && pandas.has_header(&["label", "0", "1"]));
         assert!(!pandas.has_header(&["0.5", "1"]));
+    }
+
+    /// As pandas writes a table of numbers, with an index and without.
+    #[test]
+    fn numbered_columns_are_a_header() {
+        let numbers: Vec<String> = (0..11).map(|i| i.to_string()).collect();
+        let first: Vec<&str> = numbers.iter().map(String::as_str).collect();
+        let data = ["2", "0.5", "1", "1", "1", "1", "1", "1", "1", "1", "1"];
+        assert!(header(&first, &[&data], true) && header(&first[1..], &[&data[1..]], true));
+        assert!(header(&[&[""], &first[..]].concat(), &[&data], true));
+        assert!(!header(&first, &[&data, &first], true), "a ramp among the data");
+        assert!(!header(&first[..9], &[&data[..9]], true), "too short to tell");
+        assert!(!header(&data, &[&first], true));
+    }
+
+    #[test]
+    fn names_that_occur_twice() {
+        let pair = shape(true, &[(Some("a"), 1), (Some("a"), 2)], 1);
+        let places = Places::At { places: vec![0, 2], width: 3 };
+        assert_eq!(pair.places_by_name(&["a", "b", "A"]).unwrap(), Some(places));
+        assert!(pair.places_by_name(&["a", "b"]).is_err());
+        assert_eq!(find_names(&["a", "b", "a"], &["b", "a"]), Some(vec![1, 0]));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl FilesEncoder {
         }
     }
 
-    /// Where the numbers of a table stand; `None` for text.
+    /// Which cells of a table hold the numbers; `None` for text.
     pub fn shape(&self) -> Option<TableShape> {
         match self.form {
             Form::Numbers { channels, rows, stacked, .. } => Some(TableShape {

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::characters::{Alphabet, CharacterIds, ListopsEncoder, TextEncoder};
 pub use self::columns::{
-    Column, Dialect, LABEL_NAMES, Places, TEXT_NAMES, TableShape, is_header, is_number, quoted,
+    Column, Dialect, LABEL_NAMES, Places, TEXT_NAMES, TableShape, find_names, is_header, is_number,
+    listed, quoted,
 };
 pub use self::files::{FilesEncoder, Form, Scaling};
 pub use self::forecast::ForecastEncoder;
@@ -74,7 +75,7 @@ pub enum EncoderError {
     /// It was written by a program that does not know.
     #[error("the model file does not say how files become its input")]
     Missing,
-    /// What it says cannot be understood.
+    /// Its description cannot be understood.
     #[error("the model file's description of its input is damaged: {0}")]
     Damaged(String),
 }
@@ -84,6 +85,17 @@ impl Encoder {
     pub fn from_extra(extra: &BTreeMap<String, String>) -> Result<Self, EncoderError> {
         let text = extra.get(ENCODER).ok_or(EncoderError::Missing)?;
         serde_json::from_str(text).map_err(|error| EncoderError::Damaged(error.to_string()))
+    }
+
+    /// The symbol of every token id, for models of tokens that have names.
+    pub fn vocabulary(&self) -> Option<Vec<String>> {
+        match self {
+            Self::Listops(encoder) => Some(encoder.vocabulary.symbols().to_vec()),
+            Self::Text(encoder) | Self::TextPairs(encoder) => Some(encoder.alphabet.symbols()),
+            Self::Lm(encoder) => Some(encoder.labels()),
+            Self::Files(encoder) => encoder.vocabulary(),
+            _ => None,
+        }
     }
 
     /// Positions per second, where time is what a sequence runs over.

@@ -79,7 +79,7 @@ fn the_draws_are_fixed() {
 const DRAWS: [u32; 12] = [6, 9, 4, 6, 2, 1, 3, 8, 7, 2, 5, 9];
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_requests_are_refused() {
     let wrong = [
         Sampling { temperature: -1.0, ..Sampling::default() },
         Sampling { temperature: f64::NAN, ..Sampling::default() },

@@ -87,7 +87,7 @@ fn promises_of_huge_sizes_cost_nothing() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused() {
+fn unknown_formats_are_refused() {
     for (bytes, reason) in [
         (with_text(&valid(), |meta| meta["model"]["new_thing"] = 1.into()), "new_thing"),
         (with_text(&valid(), |meta| meta["format"] = "dss-2".into()), "dss-2"),
@@ -97,7 +97,7 @@ fn what_is_not_understood_is_refused() {
         (with_text(&valid(), |meta| meta["labels"] = vec!["a"].into()), "1 labels"),
         (with_text(&valid(), |meta| meta["io"]["input"]["kind"] = "smells".into()), "smells"),
         (with_text(&valid(), |meta| *meta = 3.into()), "description"),
-        (b"GIF89a and other things that are no model".to_vec(), "safetensors"),
+        (b"GIF89a and other things that are not a model".to_vec(), "safetensors"),
     ] {
         let error = attempt(&bytes).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");

@@ -72,3 +72,18 @@ fn windows_and_states_that_do_not_fit_are_refused() {
     assert!(read(None, &saved(window(10))).to_string().contains("with a window"));
     assert!(read(window(10), &saved(None)).to_string().contains("not saved by a stream with"));
 }
+
+/// As someone who can write a file can write a matching checksum, too.
+#[test]
+fn a_position_that_cannot_be_is_refused() {
+    let model = limited();
+    let window = Some(Window { length: 40, hop: 1 });
+    let mut bytes = Listener::new(&model, window).unwrap().to_bytes(&model).unwrap();
+    bytes.truncate(bytes.len() - 8);
+    // After magic number, version, length and hop.
+    bytes[28..36].fill(0xff);
+    let fnv = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
+    bytes.extend(sum.to_le_bytes());
+    assert!(Listener::from_bytes(&model, window, &bytes).is_err());
+}

@@ -49,7 +49,7 @@ fn steps_end_where_the_whole_sequence_does() {
 }
 
 #[test]
-fn a_saved_stream_goes_on_to_the_same_bits() {
+fn a_saved_stream_continues_to_the_same_bits() {
     for spec in kinds() {
         let model = spec.model();
         let x = noise(200, 3);
@@ -117,7 +117,7 @@ fn flat_and_nested_settings_are_the_same_model() {
 }
 
 #[test]
-fn what_cannot_stream_says_why() {
+fn models_that_cannot_stream_say_why() {
     let base = || Spec::sequence(1, 4, 4, 50);
     for (spec, reason) in [
         (base().set("bidirectional", true), "looks ahead"),
@@ -195,7 +195,7 @@ fn a_crowd_of_streams() {
     }
 }
 
-/// Samples that are no numbers, and requests that make no sense, change nothing.
+/// NaN samples and invalid requests change nothing.
 #[test]
 fn refused_input_leaves_the_state_as_it_was() {
     let model = Spec::sequence(2, 4, 3, 50).model();
@@ -257,7 +257,7 @@ fn growing_modes_end_with_their_kernel() {
     assert!(error.to_string().contains("Re λ > 0"), "{error}");
     assert_eq!(state, end);
     assert!(matches!(model.forward(Input::Values(&x)), Err(Error::PastEnd { .. })));
-    // Without such modes a stream goes on for ever.
+    // Without such modes a stream continues for ever.
     assert_eq!(Spec::sequence(2, 4, 6, 40).model().max_len(), None);
 }
 

@@ -19,8 +19,8 @@
 //!
 //! # Blocks
 //!
-//! Logits are made for 64 queries and 120 keys at a time and stand as [keys, queries]: the queries fill SIMD lanes, so
-//! that maxima and sums over the keys need no sums across lanes, and keys and values are read where they stand. The
+//! Logits are made for 64 queries and 120 keys at a time and stored as [keys, queries]: the queries fill SIMD lanes, so
+//! that maxima and sums over the keys need no sums across lanes, and keys and values are read in place. The
 //! maximum and the sum of a row grow from block to block (online softmax).
 //!
 //! # Memory

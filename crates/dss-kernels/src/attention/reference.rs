@@ -58,7 +58,7 @@ pub fn attention_backward_reference(
     grads
 }
 
-/// Calls `row(i, keys, p)` for every query of every head: where it and the keys it sees stand in [B, L, Q], and the
+/// Calls `row(i, keys, p)` for every query of every head: where it and the keys it sees are in [B, L, Q], and the
 /// weights of those keys.
 fn for_each_row(
     config: &AttentionConfig,

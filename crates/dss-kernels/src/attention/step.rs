@@ -5,7 +5,7 @@ use crate::error::{Error, Result, check_len};
 use crate::real::{Real, dispatch, fuses};
 use pulp::{Simd, WithSimd};
 
-/// Keys that stand side by side in a tile of the cache.
+/// Keys that are side by side in a tile of the cache.
 const TILE: usize = 16;
 
 /// Keys and values of one stream. A step with t positions in the cache takes O(t·Q).

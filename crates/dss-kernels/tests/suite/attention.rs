@@ -252,7 +252,7 @@ proptest! {
 
 /// A hidden key or query may hold anything: nothing changes, and its own gradients are 0.
 #[test]
-fn what_is_hidden_has_no_influence() {
+fn hidden_positions_have_no_influence() {
     let config = config(2, 150, 2, 8, false);
     let mut case = Case::random(config, 3, Some(vec![97, 0]));
     let before = case.run();

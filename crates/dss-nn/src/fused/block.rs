@@ -6,7 +6,7 @@ use burn_flex::FlexTensor;
 use dss_kernels::block::{self as kernels, Block, BlockConfig, BlockGrads, Saved};
 use std::sync::Arc;
 
-use super::norm::{HostNorm, Seen};
+use super::norm::{HostNorm, ObservedMoments};
 use super::op::{Kept, Operation, call};
 use super::slices::{Float, constants, pooled_tensor, rounded, slice, tensor};
 use crate::ops::{BatchStats, BlockParams, BlockSpec};
@@ -23,7 +23,7 @@ pub fn block(
 ) -> (Tensor<3>, Option<BatchStats>) {
     let [_, l, h] = x.dims();
     let BlockSpec { prenorm, glu, bidirectional, .. } = *spec;
-    let seen = Seen::default();
+    let seen = ObservedMoments::default();
     let op = BlockOp {
         config: BlockConfig { l, h, prenorm, glu, bidirectional },
         norm: HostNorm::new(&spec.norm),
@@ -52,7 +52,7 @@ struct BlockOp {
     norm: HostNorm,
     masks: Option<[Vec<f64>; 2]>,
     lengths: Option<Arc<[usize]>>,
-    seen: Seen,
+    seen: ObservedMoments,
 }
 
 impl BlockOp {

@@ -22,7 +22,7 @@ pub fn norm(
     mode: &NormMode,
 ) -> (Tensor<3>, Option<BatchStats>) {
     let norm = HostNorm::new(mode);
-    let seen = Seen::default();
+    let seen = ObservedMoments::default();
     let (device, dtype) = (x.device(), x.dtype());
     let operands = vec![(&x).into(), (&gamma).into(), (&beta).into()];
     let y = call(NormOp { norm, seen: seen.clone() }, operands, &device);
@@ -78,9 +78,9 @@ impl HostNorm {
 
 /// Where an operation leaves the moments of the batch that it saw.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen(Arc<Mutex<Option<BatchMoments>>>);
+pub(super) struct ObservedMoments(Arc<Mutex<Option<BatchMoments>>>);
 
-impl Seen {
+impl ObservedMoments {
     pub(super) fn put(&self, moments: Option<BatchMoments>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = moments;
     }
@@ -101,7 +101,7 @@ impl Seen {
 #[derive(Debug)]
 struct NormOp {
     norm: HostNorm,
-    seen: Seen,
+    seen: ObservedMoments,
 }
 
 impl Operation for NormOp {

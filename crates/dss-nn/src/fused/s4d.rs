@@ -8,7 +8,7 @@ use burn_flex::FlexTensor;
 use dss_kernels::s4d::{Kernel, KernelConfig, ParamGrads, Params};
 
 use super::op::{Kept, Operation, call};
-use super::slices::{Float, slice, tensor};
+use super::slices::{Float, gradients_or_nan, slice, tensor_or_nan};
 use crate::ops::{S4dParams, S4dSpec};
 use dss_kernels::plans::Planned;
 
@@ -42,16 +42,11 @@ impl Operation for S4dOp {
     fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
         let config = self.config(inputs);
         let shape = [config.channels, config.h, config.len];
-        let mut k = vec![T::ZERO; shape.iter().product()];
-        let done = <T as Planned>::s4d_kernels().with(
-            config,
-            || Kernel::new(config),
-            |plan| plan.forward(&params(inputs), &mut k),
-        );
-        if done.and_then(|done| done).is_err() {
-            k.fill(T::rounded(f64::NAN));
-        }
-        (tensor(k, shape), Box::new(()))
+        let kernel = tensor_or_nan::<T>(shape, |k| {
+            let plans = <T as Planned>::s4d_kernels();
+            plans.with(config, || Kernel::new(config), |plan| plan.forward(&params(inputs), k))
+        });
+        (kernel, Box::new(()))
     }
 
     fn backward<T: Float>(
@@ -61,17 +56,10 @@ impl Operation for S4dOp {
         dk: FlexTensor,
     ) -> Vec<FlexTensor> {
         let config = self.config(inputs);
-        let mut grads: [Vec<T>; 4] = from_fn(|i| vec![T::ZERO; inputs[i].shape().num_elements()]);
-        let [lambda_re, lambda_im, c, delta_log] = &mut grads;
-        let to = ParamGrads { lambda_re, lambda_im, b: None, c, delta_log };
-        let done = <T as Planned>::s4d_kernels().with(
-            config,
-            || Kernel::new(config),
-            |plan| plan.backward(&params(inputs), slice(&dk), to),
-        );
-        if done.and_then(|done| done).is_err() {
-            grads.iter_mut().for_each(|grad| grad.fill(T::rounded(f64::NAN)));
-        }
-        grads.into_iter().zip(inputs).map(|(grad, input)| tensor(grad, input.shape())).collect()
+        gradients_or_nan::<T, 4>(inputs, |[lambda_re, lambda_im, c, delta_log]| {
+            let (plans, make) = (<T as Planned>::s4d_kernels(), || Kernel::new(config));
+            let to = ParamGrads { lambda_re, lambda_im, b: None, c, delta_log };
+            plans.with(config, make, |plan| plan.backward(&params(inputs), slice(&dk), to))
+        })
     }
 }

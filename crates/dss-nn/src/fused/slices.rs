@@ -1,5 +1,8 @@
 //! Between tensors of the Flex backend and plain slices, without copies.
 
+use std::array::from_fn;
+
+use burn::backend::TensorMetadata;
 use burn::tensor::{Bytes, DType, Element, Shape, Tensor};
 use burn_flex::{FlexTensor, Layout};
 use burn_std::{AccessError, AccessPolicy, AllocationController, AllocationProperty};
@@ -31,6 +34,30 @@ pub(crate) fn slice<T: Float>(tensor: &FlexTensor) -> &[T] {
 /// A tensor of these elements.
 pub(super) fn tensor<T: Float>(elements: Vec<T>, shape: impl Into<Shape>) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(elements), Layout::contiguous(shape.into()), T::DTYPE)
+}
+
+/// A tensor made by `compute`; NaN throughout where there is nothing to compute.
+pub(super) fn tensor_or_nan<T: Float>(
+    shape: [usize; 3],
+    compute: impl FnOnce(&mut [T]) -> dss_kernels::Result<dss_kernels::Result<()>>,
+) -> FlexTensor {
+    let mut elements = vec![T::ZERO; shape.iter().product()];
+    if compute(&mut elements).and_then(|done| done).is_err() {
+        elements.fill(T::rounded(f64::NAN));
+    }
+    tensor(elements, shape)
+}
+
+/// The gradients of `inputs`, to which `compute` adds; NaN throughout where there is nothing to compute.
+pub(super) fn gradients_or_nan<T: Float, const N: usize>(
+    inputs: &[FlexTensor],
+    compute: impl FnOnce(&mut [Vec<T>; N]) -> dss_kernels::Result<dss_kernels::Result<()>>,
+) -> Vec<FlexTensor> {
+    let mut grads: [Vec<T>; N] = from_fn(|i| vec![T::ZERO; inputs[i].shape().num_elements()]);
+    if compute(&mut grads).and_then(|done| done).is_err() {
+        grads.iter_mut().for_each(|grad| grad.fill(T::rounded(f64::NAN)));
+    }
+    grads.into_iter().zip(inputs).map(|(grad, input)| tensor(grad, input.shape())).collect()
 }
 
 /// A tensor whose memory goes back to where it was taken from.

@@ -85,7 +85,7 @@ fn fused_is_composed_in_all_gradients() {
 }
 
 #[test]
-fn what_cannot_be_carried_is_refused() {
+fn models_that_cannot_be_carried_are_refused() {
     let plain = config(Variant::Exp, NormKind::Layer, true);
     let softmax = mixer(Variant::Softmax, true);
     let cut = DssConfig { kernel_len: 7, ..mixer(Variant::Exp, true) };

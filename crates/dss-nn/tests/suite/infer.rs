@@ -262,7 +262,7 @@ fn looking_ahead_cut_kernels_and_both() {
 
 /// Feed-forward parts, positions, an extra first position, a hidden layer in the head and another ε.
 #[test]
-fn what_blocks_and_ends_can_have() {
+fn optional_parts_of_a_model() {
     let input = InputKind::Values { channels: CHANNELS };
     let sequence = OutputKind::Sequence { outputs: 5 };
     let mut seed = 200;

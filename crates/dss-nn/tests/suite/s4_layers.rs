@@ -142,7 +142,7 @@ fn s4d_starts_as_told() {
     }
 }
 
-/// Beyond the training length the kernel of S4 goes on as the same system.
+/// Beyond the training length the kernel of S4 continues as the same system.
 #[test]
 fn kernels_go_on_beyond_the_training_length() {
     for form in [Form::Fused, Form::Composed] {

@@ -32,7 +32,7 @@ fn step_by_step_is_the_whole_sequence() {
                     let what = format!("{variant:?} {lambda_init:?} {delta:?} t = {t}");
                     assert_close(&what, &values(&y), &values(&want), 1e-5);
                 }
-                // Modes that grow end with the kernel; the others go on.
+                // Modes that grow end with the kernel; the others continue.
                 let growing = variant == Variant::Softmax && lambda_init == LambdaInit::Random;
                 let next = layer.step(&mut state, Tensor::zeros([b, h], &device));
                 assert_eq!(next.is_err(), growing, "{variant:?} {lambda_init:?}");
@@ -78,7 +78,7 @@ fn other_mixers_too() {
 }
 
 #[test]
-fn what_cannot_be_done_is_an_error() {
+fn impossible_requests_are_refused() {
     let device = Device::flex();
     for (bidirectional, kernel_len) in [(true, 0), (false, 5)] {
         for mixer in mixers(4, kernel_len) {

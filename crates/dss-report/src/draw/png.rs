@@ -9,7 +9,7 @@ use super::scene::{Mark, Raster, Scene, Text};
 /// Pixels per unit of a scene.
 const SCALE: f64 = 2.0;
 
-/// What is left when text is drawn bold without a bold font: a line around it, in ems.
+/// Bold text without a bold font: the width of the line around it, in ems.
 const BOLD: f64 = 0.045;
 
 impl Scene {

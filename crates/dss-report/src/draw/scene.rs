@@ -102,9 +102,9 @@ pub(crate) enum Mark {
 pub struct Scene {
     /// A name for files and anchors: lower case, no spaces.
     pub name: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What it says, for those who cannot see it.
+    /// Description for those who cannot see it.
     pub summary: String,
     pub(crate) width: f64,
     pub(crate) height: f64,

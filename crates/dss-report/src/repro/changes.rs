@@ -5,11 +5,10 @@ use dss_train::config::{Config, Section};
 use serde_json::Value;
 
 /// Settings that say where or how often, not what.
-const SILENT: [&str; 12] = [
+const SILENT: [&str; 11] = [
     "task.name",
     "task.dir",
     "task.path",
-    "task.cache",
     "train.seed",
     "train.max_steps",
     "train.epochs",

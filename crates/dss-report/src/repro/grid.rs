@@ -24,7 +24,7 @@ use super::setting::GridSetting;
 use super::table_kind::TableKind;
 use crate::error::{Error, Result};
 
-/// What is asked for; what is left open is as the grid in the directory has it, or as the table suggests.
+/// The requested runs; options that are left open are those of the grid in the directory, or of the table.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// What each run gets; 10 minutes for a new grid.
@@ -174,7 +174,7 @@ impl Grid {
         MODELS.iter().filter(|model| self.file.models.iter().any(|name| name == model.name))
     }
 
-    /// What was decided for a task, once it was.
+    /// The plan of a task, if there is one already.
     pub fn plan(&self, task: &str) -> Option<&Plan> {
         self.file.plans.get(task)
     }

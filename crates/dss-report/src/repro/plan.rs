@@ -29,9 +29,9 @@ const MOST_POSITIONS: u64 = 1 << 28;
 pub struct Plan {
     /// The preset they start from.
     pub preset: String,
-    /// What is laid over the preset.
+    /// Settings that override the preset.
     pub settings: Overlay,
-    /// What was measured.
+    /// Measured speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
 }

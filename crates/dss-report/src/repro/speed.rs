@@ -20,7 +20,7 @@ const WARM_UP: usize = 2;
 /// Steps that are timed at least.
 const LEAST: usize = 3;
 
-/// What was measured of a task, once per grid.
+/// Measurements of a task, made once per grid.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Speed {

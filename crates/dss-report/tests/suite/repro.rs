@@ -1,4 +1,4 @@
-//! Grids of runs: interrupted and resumed to the same bits, failures and missing data beside runs that go on.
+//! Grids of runs: interrupted and resumed to the same bits, failures and missing data beside runs that continue.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -61,7 +61,7 @@ pub enum ConfigError {
         place: String,
         /// As it was written.
         key: String,
-        /// What it could mean.
+        /// The keys it could mean.
         candidates: String,
     },
     /// A value of the wrong type.
@@ -73,7 +73,7 @@ pub enum ConfigError {
         key: String,
         /// As it was written.
         value: String,
-        /// What was expected.
+        /// The expected value.
         reason: String,
     },
     /// A value out of its range.
@@ -83,9 +83,9 @@ pub enum ConfigError {
         place: String,
         /// With its section.
         key: String,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// Values out of range, or that do not go together.

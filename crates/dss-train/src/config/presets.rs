@@ -12,7 +12,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// What it is, in one line.
+    /// Its description, in one line.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
@@ -99,7 +99,7 @@ pub struct NamedOverlay {
 }
 
 impl NamedOverlay {
-    /// What it is, in one line.
+    /// Its description, in one line.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }

@@ -37,13 +37,13 @@ pub struct Request {
     /// The task; see `dss config list`
     #[cfg_attr(feature = "clap", arg(value_parser = clap_values::tasks()))]
     pub task: String,
-    /// A set of values that comes with the program [default: laptop]
+    /// Built-in settings [default: laptop]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = clap_values::presets()))]
     pub preset: Option<String>,
-    /// Layer type; overrides the preset [default: that of the preset, dss-softmax in all that come with the program]
+    /// Layer type; overrides the preset [default: that of the preset; dss-softmax in all built-in ones]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = clap_values::overlays(MODELS)))]
     pub model: Option<String>,
-    /// An ablation, over preset and model; may be given several times
+    /// An ablation, applied to preset and model; may be given several times
     #[cfg_attr(
         feature = "clap",
         arg(long = "ablation", value_name = "NAME", value_parser = clap_values::overlays(ABLATIONS))
@@ -52,10 +52,10 @@ pub struct Request {
     /// A run directory or checkpoint to start from: its weights, and its `model` settings over those above
     #[cfg_attr(feature = "clap", arg(long, value_name = "PATH"))]
     pub from: Option<PathBuf>,
-    /// A TOML file over all of these; may be given several times
+    /// A TOML file that overrides all of the above; may be given several times
     #[cfg_attr(feature = "clap", arg(long = "config", value_name = "FILE"))]
     pub files: Vec<PathBuf>,
-    /// A single setting over all others, such as model.h=128 or lr=0.01; may be given several times
+    /// A single setting, which overrides all others, such as model.h=128 or lr=0.01; may be given several times
     #[cfg_attr(
         feature = "clap",
         arg(long = "set", value_name = "KEY=VALUE", value_parser = clap_values::settings(), hide_possible_values = true)

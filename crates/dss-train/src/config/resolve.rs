@@ -30,7 +30,7 @@ pub(super) enum Document<'a> {
     File {
         /// Its path.
         name: &'a str,
-        /// What is in it.
+        /// Its content.
         text: &'a str,
     },
 }
@@ -288,6 +288,12 @@ impl Layers {
 
     fn set(&mut self, section: Section, name: &str, value: Value, place: Place) -> Result<()> {
         let Some(key) = self.key(section, name) else {
+            if matches!(place, Place::File { .. })
+                && section == Section::Task
+                && TaskConfig::is_obsolete(self.task.name(), name)
+            {
+                return Ok(());
+            }
             return Err(match flat::place(name, self.mixer(), None) {
                 Some(FlatPlace::OtherMixer(other)) if section == Section::Model => {
                     let what = format!(

@@ -35,7 +35,7 @@ impl Section {
         }
     }
 
-    /// What it is about.
+    /// Its subject.
     pub fn about(self) -> &'static str {
         match self {
             Self::Task => "The data: which task, and how its examples are made.",

@@ -494,3 +494,16 @@ fn another_mixer_keeps_what_both_have() {
     let config = Config::resolve("listops", Some("paper"), files, &[]).unwrap();
     assert_eq!(config.model.mixer, S4dConfig { n: 6, ..S4dConfig::default() }.into());
 }
+
+/// `task.cache` of version 0.1: files and checkpoints may have it, nothing writes it, and it cannot be set.
+#[test]
+fn an_obsolete_key_is_accepted_in_files_only() {
+    let old = "[task]\nname = \"listops\"\ncache = \"x\"\n";
+    let config = Config::from_toml(old, "old.toml").unwrap();
+    assert_eq!(config, Config::from_toml("[task]\nname = \"listops\"\n", "new.toml").unwrap());
+    assert!(!config.flat().contains_key("task.cache"));
+    let set = Config::resolve("listops", None, &[], &[set("task.cache=x")]).unwrap_err();
+    assert!(set.to_string().contains("unknown key `task.cache`"), "{set}");
+    let meta = serde_json::json!({ "name": "listops", "cache": "" });
+    assert_eq!(serde_json::from_value::<dss_data::TaskConfig>(meta).unwrap(), config.task);
+}

@@ -5,7 +5,7 @@ use dss_data::TaskConfig;
 use super::place::{Place, Places, blamed};
 use super::{Config, ConfigError, Objective, Section, TrainConfig};
 
-/// A key of `[train]`, what it is, whether that is right, and what would be.
+/// A key of `[train]`, its value, whether that is allowed, and the allowed values.
 type Rule = (&'static str, String, bool, &'static str);
 
 fn rules(t: &TrainConfig) -> Vec<Rule> {

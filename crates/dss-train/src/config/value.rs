@@ -14,7 +14,7 @@ use toml::{Table, Value};
 pub(super) struct WrongValue {
     /// The key of the table.
     pub key: Option<String>,
-    /// What was expected.
+    /// The expected value.
     pub reason: String,
 }
 

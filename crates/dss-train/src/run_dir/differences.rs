@@ -6,10 +6,9 @@ use crate::config::Config;
 
 /// Settings that may change when a run is resumed: where the data is (its hash is checked), and what does not change
 /// the steps.
-pub(crate) const FREE: [&str; 7] = [
+pub(crate) const FREE: [&str; 6] = [
     "task.path",
     "task.dir",
-    "task.cache",
     "train.checkpoint_seconds",
     "train.early_stop",
     "train.eval_batch",
@@ -61,13 +60,13 @@ mod tests {
 
     #[test]
     fn data_may_move_and_free_settings_change() {
-        let sets = |values: [&str; 5]| {
-            let keys = ["cache", "dir", "checkpoint_seconds", "early_stop", "eval_batch"];
+        let sets = |values: [&str; 4]| {
+            let keys = ["dir", "checkpoint_seconds", "early_stop", "eval_batch"];
             let pairs = keys.into_iter().zip(values);
             pairs.map(|(key, value)| Setting::typed(key, value)).collect::<Vec<_>>()
         };
         let resolve = |values| Config::resolve("listops", None, &[], &sets(values)).unwrap();
-        let (old, new) = (resolve(["a", "b", "1", "2", "3"]), resolve(["c", "d", "4", "5", "6"]));
+        let (old, new) = (resolve(["b", "1", "2", "3"]), resolve(["d", "4", "5", "6"]));
         assert_eq!(between(&old, &new), [""; 0]);
         let known = old.flat();
         for key in FREE.iter().filter(|key| **key != "task.path") {

@@ -48,7 +48,7 @@ pub struct Best {
 }
 
 impl Best {
-    /// What is best after an evaluation at `step`, if that changes: a higher score, or the same one with a lower loss.
+    /// The new best after an evaluation at `step`, if there is one: a higher score, or the same one with a lower loss.
     pub(crate) fn beaten(best: Option<&Self>, step: u64, scores: &Scores) -> Option<Self> {
         let rank = |scores: &Scores| (scores.score(), -scores.loss);
         let is_best = best.is_none_or(|best| rank(scores) > rank(&best.scores));

@@ -58,9 +58,8 @@ impl<'a> Session<'a> {
     ) -> Result<Self> {
         let mut session = Self::blank(config, task, run, device, clock)?;
         if !config.train.from.is_empty() {
-            let (from, labels) = (Path::new(&config.train.from), bridge::labels(&task.spec));
-            let model = session.model;
-            session.model = transfer::started_from(model, from, labels, device, observer)?;
+            let from = Path::new(&config.train.from);
+            session.model = transfer::started_from(session.model, from, task, device, observer)?;
             session.average = session.average.map(|_| session.model.clone());
         }
         session.metrics =

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use dss_data::{Encoder, ReadFile};
+use dss_data::files::FilesConfig;
+use dss_data::{Encoder, ReadFile, TaskConfig};
 use dss_train::Config;
 use dss_train::answers::Answers;
 use dss_train::run_dir::Record;
@@ -110,12 +111,20 @@ pub fn texts(bytes: &[u8]) {
     }
 }
 
-/// Tables of numbers and of tokens, plain and gzipped.
+/// Tables of numbers, tokens and texts, plain and gzipped, for prediction and with labels for training.
 pub fn table(bytes: &[u8]) {
+    let rows = r#"{"kind":"files","form":{"numbers":{"channels":1,"scaling":null,"rows":true,"stacked":false}},
+        "columns":[{"name":"a","index":1},{"name":"b","index":2}],"len":30,"cut":false}"#;
+    let texts = r#"{"kind":"files","form":"bytes","columns":[{"name":"text","index":1}],"len":9,"cut":true}"#;
     for extension in ["csv", "tsv"] {
         let file = Temporary::new(extension, bytes);
         read_as(r#"{"kind":"value-steps","channels":2,"len":50}"#, &file.0);
         read_as(r#"{"kind":"token-rows","vocab":10,"len":50}"#, &file.0);
+        read_as(rows, &file.0);
+        read_as(texts, &file.0);
+        let path = file.0.to_string_lossy().into_owned();
+        let labelled = FilesConfig { path, ..FilesConfig::default() };
+        let _ = TaskConfig::Files(labelled).load(None, &|_| {});
     }
 }
 

@@ -29,7 +29,7 @@ fn bytes(model: &Model) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_saved_state_goes_on_bit_for_bit() {
+fn a_saved_state_continues_bit_for_bit() {
     let temp = TempDir::new("optimiser");
     let path = temp.join("optimiser.safetensors");
     let (_, mut model, batches) = setting();

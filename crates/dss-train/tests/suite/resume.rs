@@ -155,7 +155,7 @@ fn a_finished_run_can_grow() {
 }
 
 #[test]
-fn the_time_of_a_run_goes_on() {
+fn the_time_of_a_run_continues() {
     let temp = TempDir::new("time");
     let config = small_listops(2);
     let out = temp.join("run");

@@ -9,7 +9,7 @@ use dss_nn::checkpoint;
 use dss_train::config::{Request, Setting};
 use dss_train::{Config, Error, Event, Objective, Observer};
 
-use crate::common::{TempDir, assert_same, remains, run, run_watched, small_listops};
+use crate::common::{TempDir, assert_same, config, remains, run, run_watched, small_listops};
 
 fn tensors(path: &Path) -> BTreeMap<String, TensorData> {
     let (model, _) = checkpoint::load(path, &Device::flex()).unwrap();
@@ -110,4 +110,37 @@ fn models_that_do_not_fit_are_refused() {
     config.train.from = "nowhere".into();
     assert!(run(&config, &temp.join("second"), false).is_err());
     assert!(!temp.join("second").exists(), "nothing was begun");
+}
+
+/// Ids follow the frequency of characters: in another text, one id is another character.
+#[test]
+fn weights_follow_their_symbols() {
+    let temp = TempDir::new("from-symbols");
+    let settings = |name: &str, [often, seldom]: [&str; 2]| {
+        let row =
+            |i: usize| format!("{},{}{}\n", i % 2, often.repeat(3 + i), seldom.repeat(1 + i % 2));
+        let rows: String = (0..30).map(row).collect();
+        let path = temp.join(name);
+        std::fs::write(&path, format!("label,text\n{rows}")).unwrap();
+        let sizes = [("layers", "1"), ("h", "4"), ("n", "4"), ("batch", "8"), ("epochs", "1")];
+        let sets = [&sizes[..], &[("min_steps", "0"), ("path", path.to_str().unwrap())]].concat();
+        let mut config = config("files", &sets);
+        (config.train.lr, config.train.weight_decay) = (1e-30, 0.0);
+        config
+    };
+    let (first, second) = (temp.join("first"), temp.join("second"));
+    run(&settings("a.csv", ["a", "b"]), &first, false).unwrap();
+    let mut other = settings("b.csv", ["b", "a"]);
+    other.train.from = first.to_str().unwrap().into();
+    run(&other, &second, false).unwrap();
+    // After <pad>, <unk> and <eos>.
+    let [before, after] = [&first, &second].map(|run| {
+        let weights = tensors(&run.join("best.safetensors")).remove("encoder.weight").unwrap();
+        weights.iter::<f32>().collect::<Vec<_>>()[12..20].to_vec()
+    });
+    assert_eq!(after, [&before[4..], &before[..4]].concat());
+    let mut unknown = settings("c.csv", ["c", "a"]);
+    unknown.train.from = first.to_str().unwrap().into();
+    let error = run(&unknown, &temp.join("third"), false).unwrap_err().to_string();
+    assert!(error.contains("other symbols"), "{error}");
 }

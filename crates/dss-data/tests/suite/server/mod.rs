@@ -72,7 +72,7 @@ impl Server {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else { return };
                 let (behaviour, requests) = (behaviour.clone(), requests.clone());
-                // A client that goes away is no failure of the server.
+                // A client that disconnects is not a failure of the server.
                 thread::spawn(move || drop(serve(stream, &behaviour, &requests)));
             }
         });

@@ -17,8 +17,8 @@ struct Group {
     ink: Ink,
 }
 
-/// What is drawn behind the points.
-struct Behind {
+/// Lines and areas behind the points.
+struct Background {
     /// A range with a name.
     band: Option<(f64, f64)>,
     /// A level.
@@ -36,7 +36,7 @@ pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
     });
     // Every initialisation that is not random begins there.
     let skew = inspection.layers.iter().any(|layer| !layer.modes.initial.is_empty());
-    let behind = Behind {
+    let behind = Background {
         band: None,
         level: skew.then_some(-0.5),
         legend: if skew { vec![(Ink::Text, "initial value −0.5", true)] } else { Vec::new() },
@@ -71,7 +71,7 @@ pub(super) fn delta_log(inspection: &Inspection) -> Scene {
         legend.push((Ink::Second, "Δ_log of Im Λ", false));
     }
     legend.push((Ink::Grid, "initial range", true));
-    let behind = Behind {
+    let behind = Background {
         band: ssm.map(|ssm| (ssm.delta_min.ln(), ssm.delta_max.ln())),
         level: None,
         legend,
@@ -100,7 +100,7 @@ fn swarms(
     title: &str,
     unit: &str,
     layers: Vec<Vec<Group>>,
-    behind: &Behind,
+    behind: &Background,
 ) -> Scene {
     let mut scene = Scene::new(name, title, WIDTH, TOP + LEGEND + HEIGHT + BOTTOM + 4.0);
     let frame = Frame {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::layout::Cell;
 use super::{Table, layout};
 use crate::text::escape;
 
@@ -23,11 +24,11 @@ pub(super) fn page(table: &Table) -> String {
     out.push_str("</header>\n<div class=\"scroll\">\n<table class=\"grid-of-runs\">\n<thead>\n");
     head(&mut out, &layout::head(table), 1);
     for line in layout::about(table) {
-        row(&mut out, &line, &[], "about");
+        row(&mut out, &line.cells, "about");
     }
     out.push_str("</thead>\n<tbody>\n");
     for line in layout::lines(table) {
-        row(&mut out, &line.cells, &line.best, if line.reported { "reported" } else { "" });
+        row(&mut out, &line.cells, if line.reported { "reported" } else { "" });
     }
     out.push_str("</tbody>\n</table>\n</div>\n<section>\n<h2>Runs</h2>\n<div class=\"scroll\">\n<table>\n<thead>\n");
     head(&mut out, &layout::RUNS.map(str::to_owned), 2);
@@ -52,22 +53,22 @@ fn head(out: &mut String, cells: &[String], left: usize) {
     let _ = writeln!(out, "<tr>{}</tr>", cells.collect::<String>());
 }
 
-fn row(out: &mut String, cells: &[String], best: &[bool], class: &str) {
-    let cells = cells.iter().enumerate().map(|(i, cell)| match (i, best.get(i)) {
-        (0, _) => format!("<th scope=\"row\">{}</th>", escape(cell)),
-        (_, Some(true)) => format!("<td class=\"number best\">{}</td>", with_quiet_paper(cell)),
+fn row(out: &mut String, cells: &[Cell], class: &str) {
+    let cells = cells.iter().enumerate().map(|(i, cell)| match i {
+        0 => format!("<th scope=\"row\">{}</th>", escape(&cell.ours)),
+        _ if cell.best => format!("<td class=\"number best\">{}</td>", with_quiet_paper(cell)),
         _ => format!("<td class=\"number\">{}</td>", with_quiet_paper(cell)),
     });
     let _ = writeln!(out, "<tr class=\"{class}\">{}</tr>", cells.collect::<String>());
 }
 
 /// `ours (paper)`, the paper's number less loud.
-fn with_quiet_paper(cell: &str) -> String {
-    match cell.rsplit_once('(') {
-        Some((ours, paper)) => {
-            format!("{}<span class=\"quiet\">({}</span>", escape(ours), escape(paper))
-        }
-        None => escape(cell),
+fn with_quiet_paper(cell: &Cell) -> String {
+    let ours = escape(&cell.ours);
+    let space = if ours.is_empty() { "" } else { " " };
+    match &cell.paper {
+        Some(paper) => format!("{ours}{space}<span class=\"quiet\">({})</span>", escape(paper)),
+        None => ours,
     }
 }
 

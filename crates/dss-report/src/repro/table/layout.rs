@@ -1,15 +1,46 @@
-//! The table as lines of strings, for all that show it.
+//! The table as lines of cells, for all that show it.
+
+use std::fmt;
 
 use dss_train::text::duration;
 
 use super::{Entry, Table, TableRun};
 use crate::text::number;
 
+/// A cell: a text, such as our number, and that of the paper.
+pub(super) struct Cell {
+    pub(super) ours: String,
+    pub(super) paper: Option<String>,
+    /// Whether it has the best of our numbers in its column.
+    pub(super) best: bool,
+}
+
+impl Cell {
+    fn new(ours: Option<String>, paper: Option<String>) -> Self {
+        let nothing = if paper.is_none() { "–" } else { "" };
+        Self { ours: ours.unwrap_or(nothing.to_owned()), paper, best: false }
+    }
+
+    fn text(text: impl Into<String>) -> Self {
+        Self::new(Some(text.into()), None)
+    }
+}
+
+/// `ours (paper)`
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ours, paper, .. } = self;
+        match paper {
+            Some(paper) if ours.is_empty() => write!(f, "({paper})"),
+            Some(paper) => write!(f, "{ours} ({paper})"),
+            None => f.write_str(ours),
+        }
+    }
+}
+
 /// A line of the table.
 pub(super) struct Line {
-    pub(super) cells: Vec<String>,
-    /// Of each cell, whether it has the best of our numbers in its column.
-    pub(super) best: Vec<bool>,
+    pub(super) cells: Vec<Cell>,
     /// Whether the system is only reported by the paper.
     pub(super) reported: bool,
 }
@@ -22,25 +53,24 @@ pub(super) fn head(table: &Table) -> Vec<String> {
 }
 
 /// Two lines about the tasks: length and chance.
-pub(super) fn about(table: &Table) -> Vec<Vec<String>> {
-    let pad = |mut line: Vec<String>| {
-        line.extend(has_average(table).then(String::new));
-        line
-    };
+pub(super) fn about(table: &Table) -> [Line; 2] {
+    let average = || has_average(table).then(|| Cell::text(""));
     let lengths = table.columns.iter().map(|column| {
-        with_paper(column.length.map(|l| l.to_string()), column.paper_length.map(|l| l.to_string()))
+        let [ours, paper] = [column.length, column.paper_length];
+        Cell::new(ours.map(|l| l.to_string()), paper.map(|l| l.to_string()))
     });
-    let chances = table.columns.iter().map(|column| match column.chance {
-        Some(chance) => format!("{chance:.2}"),
-        None => "–".to_owned(),
+    let chances = table.columns.iter().map(|column| {
+        let chance = column.chance.map(|chance| format!("{chance:.2}"));
+        Cell::new(chance, None)
     });
-    let line = |name: &str, cells: Vec<String>| {
-        pad(std::iter::once(name.to_owned()).chain(cells).collect())
+    let line = |name: &str, cells: Vec<Cell>| {
+        let cells = std::iter::once(Cell::text(name)).chain(cells).chain(average());
+        Line { cells: cells.collect(), reported: false }
     };
-    vec![line("input length", lengths.collect()), line("most frequent class", chances.collect())]
+    [line("input length", lengths.collect()), line("most frequent class", chances.collect())]
 }
 
-/// A line for each system: `ours (paper)`.
+/// A line for each system.
 pub(super) fn lines(table: &Table) -> Vec<Line> {
     let average = has_average(table);
     let is_accuracy = |i: usize| table.columns[i].measure == Some("accuracy");
@@ -49,32 +79,28 @@ pub(super) fn lines(table: &Table) -> Vec<Line> {
         .collect();
     let best_average = self::best(table.rows.iter().filter_map(|row| row.average), true);
     let row = |row: &super::Row| {
-        let entries = row
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(i, entry)| shown(entry, row.model.is_some(), is_accuracy(i)));
-        let mean = row.average.map(|mean| format!("{mean:.2}"));
-        let mean = average.then(|| with_paper(mean, row.paper_average.map(str::to_owned)));
-        let label = if row.model.is_none() { format!("{} *", row.label) } else { row.label.into() };
         let is_best = |ours: Option<f64>, best: Option<f64>| ours.is_some() && ours == best;
-        let entries_best =
-            row.entries.iter().zip(&best).map(|(entry, best)| is_best(entry.ours, *best));
-        let average_best = average.then(|| is_best(row.average, best_average));
-        Line {
-            best: std::iter::once(false).chain(entries_best).chain(average_best).collect(),
-            cells: std::iter::once(label).chain(entries).chain(mean).collect(),
-            reported: row.model.is_none(),
-        }
+        let entries = row.entries.iter().zip(&best).enumerate().map(|(i, (entry, best))| Cell {
+            best: is_best(entry.ours, *best),
+            ..shown(entry, row.model.is_some(), is_accuracy(i))
+        });
+        let mean = row.average.map(|mean| format!("{mean:.2}"));
+        let mean = average.then(|| Cell {
+            best: is_best(row.average, best_average),
+            ..Cell::new(mean, row.paper_average.map(str::to_owned))
+        });
+        let label = if row.model.is_none() { format!("{} *", row.label) } else { row.label.into() };
+        let cells = std::iter::once(Cell::text(label)).chain(entries).chain(mean).collect();
+        Line { cells, reported: row.model.is_none() }
     };
     let mut lines: Vec<Line> = table.rows.iter().map(row).collect();
     if !table.argmax_95.is_empty() {
         let entries = table.argmax_95.iter().map(|entry| {
-            with_paper(entry.ours.map(|x| format!("{x:.0}")), entry.paper.map(str::to_owned))
+            Cell::new(entry.ours.map(|x| format!("{x:.0}")), entry.paper.map(str::to_owned))
         });
-        let label = "DSS-softmax: argmax |K|, 95th percentile".to_owned();
-        let cells: Vec<String> = std::iter::once(label).chain(entries).collect();
-        lines.push(Line { best: vec![false; cells.len()], cells, reported: false });
+        let label = Cell::text("DSS-softmax: argmax |K|, 95th percentile");
+        let cells = std::iter::once(label).chain(entries).collect();
+        lines.push(Line { cells, reported: false });
     }
     lines
 }
@@ -144,16 +170,7 @@ fn has_average(table: &Table) -> bool {
         && super::paper::LRA.tasks.iter().all(|task| table.columns.iter().any(|c| c.task == *task))
 }
 
-fn with_paper(ours: Option<String>, paper: Option<String>) -> String {
-    match (ours, paper) {
-        (Some(ours), Some(paper)) => format!("{ours} ({paper})"),
-        (Some(ours), None) => ours,
-        (None, Some(paper)) => format!("({paper})"),
-        (None, None) => "–".to_owned(),
-    }
-}
-
-fn shown(entry: &Entry, model: bool, accuracy: bool) -> String {
+fn shown(entry: &Entry, model: bool, accuracy: bool) -> Cell {
     let ours = match (entry.ours, entry.spread) {
         (Some(mean), Some(spread)) => {
             Some(format!("{} ± {}", value(mean, accuracy), value(spread, accuracy)))
@@ -161,7 +178,7 @@ fn shown(entry: &Entry, model: bool, accuracy: bool) -> String {
         (Some(mean), None) => Some(value(mean, accuracy)),
         (None, _) => model.then(|| unfinished(&entry.runs).to_owned()),
     };
-    with_paper(ours, entry.paper.map(str::to_owned))
+    Cell::new(ours, entry.paper.map(str::to_owned))
 }
 
 fn unfinished(runs: &[TableRun]) -> &'static str {

@@ -7,11 +7,8 @@ pub(super) fn text(table: &Table) -> String {
     let head = layout::head(table);
     out += &line(&head);
     out += &rule(head.len(), 1);
-    for cells in layout::about(table) {
-        out += &line(&cells);
-    }
-    for row in layout::lines(table) {
-        out += &bold_line(&row);
+    for row in layout::about(table).iter().chain(&layout::lines(table)) {
+        out += &bold_line(row);
     }
     out += &format!("\n{} Bold: the best of a column.\n", escape(layout::LEGEND));
     for note in &table.notes {
@@ -43,10 +40,10 @@ fn line(cells: &[String]) -> String {
 
 /// A line with the best numbers in bold; those of the paper, in brackets behind them, are not.
 fn bold_line(row: &layout::Line) -> String {
-    let cells = row.cells.iter().zip(&row.best).map(|(cell, best)| match cell.split_once(" (") {
-        _ if !best => escape(cell),
-        Some((ours, paper)) => format!("**{}** ({}", escape(ours), escape(paper)),
-        None => format!("**{}**", escape(cell)),
+    let cells = row.cells.iter().map(|cell| match (cell.best, &cell.paper) {
+        (false, _) => escape(&cell.to_string()),
+        (true, Some(paper)) => format!("**{}** ({})", escape(&cell.ours), escape(paper)),
+        (true, None) => format!("**{}**", escape(&cell.ours)),
     });
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }

@@ -61,7 +61,7 @@ pub struct Column {
     pub measure: Option<&'static str>,
     /// The preset of its runs.
     pub preset: Option<String>,
-    /// What was decided for its runs, over the preset.
+    /// Settings of its runs that override the preset.
     pub settings: Overlay,
     /// Optimiser steps of a complete run.
     pub steps: Option<u64>,

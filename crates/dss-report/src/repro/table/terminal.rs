@@ -9,8 +9,7 @@ const BEST: &str = "▸ ";
 pub(super) fn text(table: &Table) -> String {
     let mut out = format!("{}, budget {}\n\n", table.title, table.budget);
     let mut lines = vec![layout::head(table)];
-    lines.extend(layout::about(table));
-    lines.extend(layout::lines(table).iter().map(marked));
+    lines.extend(layout::about(table).iter().chain(&layout::lines(table)).map(marked));
     out += &aligned(&lines, 1);
     out += &format!("\n{} {BEST}the best of a column.\n", layout::LEGEND);
     for note in &table.notes {
@@ -35,8 +34,8 @@ pub(super) fn text(table: &Table) -> String {
 
 /// The cells of a line, with a mark before the best numbers.
 fn marked(line: &layout::Line) -> Vec<String> {
-    let cells = line.cells.iter().zip(&line.best);
-    cells.map(|(cell, best)| if *best { format!("{BEST}{cell}") } else { cell.clone() }).collect()
+    let mark = |best: bool| if best { BEST } else { "" };
+    line.cells.iter().map(|cell| format!("{}{cell}", mark(cell.best))).collect()
 }
 
 /// The first `left` columns to the left, the others to the right.
