@@ -74,7 +74,7 @@ impl Head {
         seed: u64,
         device: &Device,
     ) -> Self {
-        let ModelConfig { h, head_hidden, .. } = *config;
+        let ModelConfig { head_hidden, .. } = *config;
         let readout = |outputs| match head_hidden {
             0 => Readout::Linear(Linear::new(features, outputs, seed, "head", device)),
             width => Readout::Hidden(TwoLayers::new(features, width, outputs, seed, device)),
