@@ -1,5 +1,4 @@
-//! Diagonal state spaces as recurrences, in f64: s_k = a·s_{k−1} + e^{ζk}·u_k, y_k = Re Σ_n c_n·e^{ζ(L−1−k)}·s_k, with
-//! ζ = 0 for modes that decay; those that grow have a = 1 and ζ = −λΔ, so that nothing greater than 1 is exponentiated.
+//! Diagonal state spaces as sums of exponentials, in f64: K_l = Re Σ_n c_n·exp(ζ_n·l).
 
 use dss_format::mixer::{Discretisation, DssConfig, S4dConfig, Variant};
 use dss_kernels::C64;
@@ -17,8 +16,8 @@ pub(super) struct Modes {
     pub c: Vec<C64>,
     /// Modes per channel.
     pub n: usize,
-    /// ζ, if any mode has Re λ > 0; its stream then ends after L steps.
-    pub zeta: Option<Vec<C64>>,
+    /// The greatest Re λΔ·L: above 0 for modes that grow up to the training length.
+    pub growth: f64,
 }
 
 fn exp(z: C64) -> C64 {
@@ -60,7 +59,7 @@ fn complex(numbers: &[f64], at: usize) -> C64 {
     C64::new(numbers[2 * at], numbers[2 * at + 1])
 }
 
-/// Of DSS (§3.1).
+/// Of DSS (§3.1). A mode with Re λ > 0 grows, with coefficients that make it end at its greatest after L steps.
 pub(super) fn dss(
     config: &DssConfig,
     arrays: &Arrays<'_>,
@@ -71,7 +70,7 @@ pub(super) fn dss(
     let (n, ssms, per) = (config.n, config.ssms, config.delta.per_channel());
     let [lambda, delta, w] =
         ["lambda", "delta_log", "w"].map(|name| arrays.get(&format!("{layer}.mixer.{name}")));
-    let (mut a, mut c, mut all_zeta, mut growing) = (Vec::new(), Vec::new(), Vec::new(), false);
+    let (mut a, mut c, mut growth) = (Vec::new(), Vec::new(), 0f64);
     for channel in 0..h {
         // One for both parts, or the real part's first.
         let own = &delta[channel * per..][..per];
@@ -83,16 +82,20 @@ pub(super) fn dss(
             }
             let w = complex(&w, channel * n + mode);
             let zeta = C64::new(delta_re * value.re, delta_im * value.im);
-            let grows = value.re > 0.0;
-            growing |= grows;
-            // Only numbers of modulus at most 1 are exponentiated.
-            let falling = if grows { scaled(zeta, -1.0) } else { zeta };
-            a.push(if grows { C64::new(1.0, 0.0) } else { exp(zeta) });
-            all_zeta.push(if grows { falling } else { C64::ZERO });
+            a.push(exp(zeta));
             c.push(match config.variant {
                 Variant::Softmax => {
+                    // Only numbers of modulus at most 1 are exponentiated.
+                    let falling = if value.re > 0.0 { scaled(zeta, -1.0) } else { zeta };
                     let den = mul(expm1(scaled(falling, len as f64)), value);
-                    scaled(mul(mul(w, expm1(falling)), conj(den)), 1.0 / (norm(den) + EPSILON))
+                    let c =
+                        scaled(mul(mul(w, expm1(falling)), conj(den)), 1.0 / (norm(den) + EPSILON));
+                    if value.re > 0.0 {
+                        growth = growth.max(zeta.re * len as f64);
+                        mul(c, exp(scaled(falling, len as f64 - 1.0)))
+                    } else {
+                        c
+                    }
                 }
                 Variant::Exp => {
                     scaled(mul(mul(w, expm1(zeta)), conj(value)), 1.0 / norm(value).max(EPSILON))
@@ -101,7 +104,7 @@ pub(super) fn dss(
             });
         }
     }
-    Modes { a, c, n, zeta: growing.then_some(all_zeta) }
+    Modes { a, c, n, growth }
 }
 
 /// Of S4D: N/2 modes with twice the real part.
@@ -131,5 +134,5 @@ pub(super) fn s4d(config: &S4dConfig, arrays: &Arrays<'_>, layer: &str, h: usize
             c.push(scaled(mul(complex(&c_stored, channel * n + mode), b), 2.0));
         }
     }
-    Modes { a, c, n, zeta: None }
+    Modes { a, c, n, growth: 0.0 }
 }

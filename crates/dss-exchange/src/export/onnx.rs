@@ -5,9 +5,8 @@
 //! | `x` | i64 `[B]`, or f32 `[B, channels]` | the next position of B streams |
 //! | `state` | f32 `[2·layers, B, H, N]` | real and imaginary parts of each layer; zeros at first |
 //! | `pool` | f32 `[B, H + 1]` | of a model that reads the mean: sum and count; zeros at first |
-//! | `position` | i64 `[1]` | of a model with modes that grow up to the training length: how many steps were taken |
 //!
-//! The outputs are `y` `[B, O]`, the answer for everything so far, and `next_state`, `next_pool`, `next_position`.
+//! The outputs are `y` `[B, O]`, the answer for everything so far, `next_state` and `next_pool`.
 //!
 //! As in `dss_kernels::Recurrence`, Ā is the sum of two f32 numbers: one alone is wrong by up to 6e-8 per step, always in
 //! the same direction.
@@ -25,7 +24,9 @@ const OPSET: i64 = 17;
 const IR_VERSION: i64 = 8;
 const FLOAT: i64 = 1;
 const INT64: i64 = 7;
-const DOUBLE: i64 = 11;
+/// The greatest growth e^x of a mode with Re λ > 0 that f32 holds with room to spare.
+const MAX_GROWTH: f64 = 60.0;
+
 /// The model as an ONNX file.
 ///
 /// # Errors
@@ -46,7 +47,7 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
             (value_info("x", FLOAT, &[Dim::Batch, Dim::Size(channels)]), x)
         }
     };
-    let (mut states, mut n, mut growing) = (Vec::new(), 0, false);
+    let (mut states, mut n, mut growth) = (Vec::new(), 0, 0f64);
     for i in 0..config.layers {
         let layer = format!("layers.{i}");
         let modes = match &config.mixer {
@@ -57,14 +58,14 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
             MixerConfig::S4d(s4d) => modes::s4d(s4d, &arrays, &layer, h),
             _ => unreachable!("the mixer was checked"),
         };
-        (n, growing) = (modes.n, growing || modes.zeta.is_some());
+        (n, growth) = (modes.n, growth.max(modes.growth));
         let (before, glu) = match config.mixer.settings().ssm() {
             Some(ssm) => {
                 (graph.norm_if(config.prenorm, config, &arrays, &layer, "norm", &x), ssm.glu)
             }
             None => unreachable!("the mixer was checked"),
         };
-        let [v, re, im] = graph.mixer(&arrays, &layer, i, &modes, &before, glu, io.len);
+        let [v, re, im] = graph.mixer(&arrays, &layer, i, &modes, &before, h, glu);
         states.extend([re, im]);
         let sum = graph.node("Add", &[&x, &v], &[]);
         x = graph.norm_if(!config.prenorm, config, &arrays, &layer, "norm", &sum);
@@ -77,6 +78,11 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
             let sum = graph.node("Add", &[&x, &v], &[]);
             x = graph.norm_if(!config.prenorm, config, &arrays, &layer, "ff_norm", &sum);
         }
+    }
+    if growth > MAX_GROWTH {
+        return Err(no(format!(
+            "modes with Re λ > 0 grow by e^{growth:.0} up to the training length, beyond what f32 holds"
+        )));
     }
     if config.has_last_norm() {
         x = graph.norm(config, &arrays, "norm", &x);
@@ -95,12 +101,6 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
         inputs.push(value_info("pool", FLOAT, &shape));
         outputs.push(value_info("next_pool", FLOAT, &shape));
     }
-    if growing {
-        let one = graph.integers(&[1], &[1]);
-        graph.named("Add", &["position", &one], "next_position", &[]);
-        inputs.push(value_info("position", INT64, &[Dim::Size(1)]));
-        outputs.push(value_info("next_position", INT64, &[Dim::Size(1)]));
-    }
     graph.head(config, &arrays, &x, io.output.outputs());
 
     let mut message = Message::default();
@@ -117,7 +117,7 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
         }
     }
     let mut properties = vec![("labels", serde_json::to_string(&meta.labels).unwrap_or_default())];
-    if growing {
+    if growth > 0.0 {
         properties.push(("max_steps", io.len.to_string()));
     }
     let mut model = Message::default()
@@ -252,11 +252,6 @@ impl Graph {
         self.tensor(name, FLOAT, shape, &raw)
     }
 
-    fn doubles(&mut self, name: &str, shape: &[usize], numbers: &[f64]) -> String {
-        let raw: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.tensor(name, DOUBLE, shape, &raw)
-    }
-
     fn number(&mut self, value: f64) -> String {
         self.names += 1;
         let name = format!("c{}", self.names);
@@ -360,18 +355,6 @@ impl Graph {
         self.node("Mul", &[&half_x, &bent], &[])
     }
 
-    /// e^{ζk} `[H, N]` for a position k, in f32: the phases of long sequences need f64.
-    fn powers(&mut self, [zeta_re, zeta_im]: [&str; 2], k: &str) -> [String; 2] {
-        let (decay, phase) =
-            (self.node("Mul", &[zeta_re, k], &[]), self.node("Mul", &[zeta_im, k], &[]));
-        let size = self.node("Exp", &[&decay], &[]);
-        ["Cos", "Sin"].map(|op| {
-            let part = self.node(op, &[&phase], &[]);
-            let part = self.node("Mul", &[&size, &part], &[]);
-            self.node("Cast", &[&part], &[Attribute::Int("to", FLOAT)])
-        })
-    }
-
     /// The output of layer i's mixer for u `[B, H]`, and both parts of its next state, `[1, B, H, N]`.
     #[expect(clippy::too_many_arguments, reason = "one call")]
     fn mixer(
@@ -381,10 +364,9 @@ impl Graph {
         i: usize,
         modes: &Modes,
         u: &str,
+        h: usize,
         glu: bool,
-        len: usize,
     ) -> [String; 3] {
-        let h = modes.a.len() / modes.n;
         let shape = [h, modes.n];
         let mut part = |name: &str, numbers: Vec<f64>| {
             self.floats(&format!("{layer}.{name}"), &shape, &numbers)
@@ -415,30 +397,10 @@ impl Graph {
         let low_re = product(self, "Sub", [&a_re_low, &s_re, &a_im_low, &s_im]);
         let high_im = product(self, "Add", [&a_re, &s_im, &a_im, &s_re]);
         let low_im = product(self, "Add", [&a_re_low, &s_im, &a_im_low, &s_re]);
-        let kept_re = self.node("Add", &[&high_re, &low_re], &[]);
-        let kept_im = self.node("Add", &[&high_im, &low_im], &[]);
-        let (next_re, next_im, out_re, out_im);
-        if let Some(zeta) = &modes.zeta {
-            let parts = [zeta.iter().map(|z| z.re).collect(), zeta.iter().map(|z| z.im).collect()];
-            let [zeta_re, zeta_im]: [Vec<f64>; 2] = parts;
-            let zeta_re = self.doubles(&format!("{layer}.zeta_re"), &shape, &zeta_re);
-            let zeta_im = self.doubles(&format!("{layer}.zeta_im"), &shape, &zeta_im);
-            let last = self.doubles(&format!("{layer}.last"), &[1], &[len as f64 - 1.0]);
-            let k = self.node("Cast", &["position"], &[Attribute::Int("to", DOUBLE)]);
-            let left = self.node("Sub", &[&last, &k], &[]);
-            let [now_re, now_im] = self.powers([&zeta_re, &zeta_im], &k);
-            let [left_re, left_im] = self.powers([&zeta_re, &zeta_im], &left);
-            let new_re = self.node("Mul", &[&now_re, &wide], &[]);
-            let new_im = self.node("Mul", &[&now_im, &wide], &[]);
-            next_re = self.node("Add", &[&kept_re, &new_re], &[]);
-            next_im = self.node("Add", &[&kept_im, &new_im], &[]);
-            out_re = product(self, "Sub", [&c_re, &left_re, &c_im, &left_im]);
-            out_im = product(self, "Add", [&c_re, &left_im, &c_im, &left_re]);
-        } else {
-            next_re = self.node("Add", &[&kept_re, &wide], &[]);
-            (next_im, out_re, out_im) = (kept_im, c_re, c_im);
-        }
-        let terms = product(self, "Sub", [&out_re, &next_re, &out_im, &next_im]);
+        let next_re = self.node("Add", &[&high_re, &low_re], &[]);
+        let next_re = self.node("Add", &[&next_re, &wide], &[]);
+        let next_im = self.node("Add", &[&high_im, &low_im], &[]);
+        let terms = product(self, "Sub", [&c_re, &next_re, &c_im, &next_im]);
         let sum = self.node("ReduceSum", &[&terms, &last], &[Attribute::Int("keepdims", 0)]);
         let name = format!("{layer}.mixer.d");
         let d = self.floats(&name, &[h], &arrays.get(&name));
