@@ -70,8 +70,11 @@ fn map(scene: &mut Scene, frame: Frame, weights: &Weights, head: usize) {
     let values = weights.head(head);
     scene.heading([frame.x, frame.y - 8.0], format!("head {}", head + 1));
     let largest = values.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    let at = [frame.right(), frame.y - 8.0];
-    scene.label(at, format!("up to {largest:.2}"), Anchor::End);
+    // A narrow map has no room for it.
+    if frame.width >= 110.0 {
+        let at = [frame.right(), frame.y - 8.0];
+        scene.label(at, format!("up to {largest:.2}"), Anchor::End);
+    }
     let scale = if largest > 0.0 { 1.0 / largest } else { 0.0 };
     let shade = |x: &f64| ((MAGMA - 1) as f64 * (x.abs() * scale).sqrt()).round() as u8;
     let raster = Raster {

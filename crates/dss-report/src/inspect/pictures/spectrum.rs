@@ -48,7 +48,7 @@ pub(super) fn planes(inspection: &Inspection, matrices: &[Matrix]) -> Scene {
         plane(&mut scene, frame, matrix, layers);
     }
     let growing = matrices.iter().flat_map(|matrix| {
-        matrix.layers.iter().flat_map(|(_, all)| all.iter()).filter(|z| match matrix.edge {
+        matrix.layers.iter().flat_map(|(_, all)| all.iter()).filter(move |z| match matrix.edge {
             StableEdge::UnitCircle => z[0].hypot(z[1]) > 1.0 + 1e-9,
             StableEdge::ImaginaryAxis => z[0] > 1e-9,
         })
@@ -67,13 +67,8 @@ fn plane(scene: &mut Scene, frame: Frame, matrix: &Matrix, layers: usize) {
     let all = || matrix.layers.iter().flat_map(|(_, all)| all.iter());
     let circle = matrix.edge == StableEdge::UnitCircle;
     let least = if circle { 1.0 } else { 0.0 };
-    let (mut low, mut high) = ([-least; 2], [least; 2]);
-    for z in all() {
-        for axis in 0..2 {
-            low[axis] = low[axis].min(z[axis]);
-            high[axis] = high[axis].max(z[axis]);
-        }
-    }
+    let low = [0, 1].map(|axis| all().map(|z| z[axis]).fold(-least, f64::min));
+    let high = [0, 1].map(|axis| all().map(|z| z[axis]).fold(least, f64::max));
     let half = (0..2).map(|i| 0.5 * (high[i] - low[i])).fold(1e-6, f64::max) * 1.08;
     let [x, y] = [0, 1].map(|i| {
         let middle = 0.5 * (high[i] + low[i]);
