@@ -34,6 +34,9 @@ pub fn nodes(shards: usize, part: &Range<usize>) -> Vec<Range<usize>> {
     found
 }
 
+/// Gives the sum of a node, if it has it.
+pub type KnownSums<'a, E> = dyn FnMut(&Range<usize>) -> Result<Option<Vec<f32>>, E> + 'a;
+
 /// The sum of a node: what `known` gives for it, else that of its halves.
 ///
 /// # Errors
@@ -41,10 +44,7 @@ pub fn nodes(shards: usize, part: &Range<usize>) -> Vec<Range<usize>> {
 ///
 /// # Panics
 /// If `known` gives nothing for a leaf.
-pub fn sum<E>(
-    node: Range<usize>,
-    known: &mut dyn FnMut(&Range<usize>) -> Result<Option<Vec<f32>>, E>,
-) -> Result<Vec<f32>, E> {
+pub fn sum<E>(node: Range<usize>, known: &mut KnownSums<'_, E>) -> Result<Vec<f32>, E> {
     if let Some(value) = known(&node)? {
         return Ok(value);
     }
