@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import multiprocessing
+import pathlib
 import subprocess
 import sys
 import threading
@@ -27,7 +28,11 @@ def answer(_=None):
 
 def run(code):
     """In a process of its own."""
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120).stdout
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=pathlib.Path(__file__).parent
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_as_many_threads_as_torch():
@@ -59,12 +64,26 @@ def test_any_number_of_threads():
         diagonal_ssm.set_num_threads(0)
 
 
-def test_forked_children_give_the_same_bits():
+def children():
     before = answer()
     with multiprocessing.get_context("fork").Pool(2) as pool:
         found = pool.map_async(answer, range(4)).get(timeout=60)
     assert set(found) == {before}
     assert answer() == before
+
+
+def loader():
+    before = answer()[0]
+    workers = torch.utils.data.DataLoader(Samples(), num_workers=2, batch_size=None, timeout=60)
+    assert all(item == before for item in workers)
+    assert answer()[0] == before
+
+
+@pytest.mark.parametrize("check", ["children", "loader"])
+def test_forked_children_give_the_same_bits(check):
+    """Before and after their parent's use; in a process of its own, since torch's engine of gradients does not survive
+    a fork once other tests have started its threads."""
+    run(f"import test_threads; test_threads.{check}()")
 
 
 class Samples(torch.utils.data.Dataset):
@@ -75,12 +94,6 @@ class Samples(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         return answer(i)[0]
-
-
-def test_data_loader_with_forked_workers():
-    before = answer()[0]
-    loader = torch.utils.data.DataLoader(Samples(), num_workers=2, batch_size=None, timeout=60)
-    assert all(item == before for item in loader)
 
 
 def test_two_python_threads():
