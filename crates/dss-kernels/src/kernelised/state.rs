@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// let config = KernelisedConfig {
 ///     batch: 1, len: 1, heads: 1, head_dim: 1, causal: true, map: FeatureMap::EluPlusOne, eps: 0.0,
 /// };
-/// let mut state = KernelisedState::new(&config, &[])?;
+/// let mut state = KernelisedState::new::<f64>(&config, &[])?;
 /// let mut y = [0.0];
 /// state.step(&[1.0], &[0.0], &[8.0], &mut y)?;
 /// state.step(&[1.0], &[2.0], &[4.0], &mut y)?; // weights 1/4 and 3/4

@@ -36,7 +36,10 @@ impl Case<f64> {
         let mut rng = rng((len * 100 + head_dim) as u64);
         let config = KernelisedConfig { batch, len, heads, head_dim, causal, map, eps: 1e-6 };
         let size = batch * len * config.channels();
-        let tensors = [(); 4].map(|()| normal(size, &mut rng));
+        // Away from the corner of relu, where there is no derivative to compare with.
+        let apart = |x: f64| if x.abs() < 1e-4 { x + 1e-3 } else { x };
+        let tensors =
+            [(); 4].map(|()| normal(size, &mut rng).into_iter().map(apart).collect::<Vec<_>>());
         let w = match map {
             FeatureMap::Favor { features, .. } => normal(features * head_dim, &mut rng),
             _ => Vec::new(),
@@ -110,7 +113,7 @@ fn equals_the_formula_with_all_weights() {
 #[test]
 fn gradients_are_those_of_the_formula() {
     for case in cases() {
-        // Relu has a corner at 0, and FAVOR+'s maxima change their place: small steps.
+        // FAVOR+'s maxima change their place: small steps.
         let (step, mut rng) = (1e-6, rng(9));
         let [_, grads @ ..] = case.run();
         let [_, single @ ..] = case.to_f32().run();

@@ -294,7 +294,11 @@ fn models_and_ablations_lie_over_any_preset() {
             };
             if preset.task == "lm" && causal.validate(1).is_err() {
                 let refused = modelled("lm", preset.name, model.name, &[]).resolve().unwrap_err();
-                assert!(refused.to_string().contains("causal"), "{}: {refused}", model.name);
+                assert!(
+                    refused.to_string().contains("must not look ahead"),
+                    "{}: {refused}",
+                    model.name
+                );
                 continue;
             }
             let m = resolve(model.name, &[]).model;

@@ -42,8 +42,13 @@ pub fn sharded_gradients(
     };
     let (mut tallies, mut stats) = (Vec::new(), Vec::new());
     let mut shard_sum = |shard: usize| {
-        let first = DropoutKey { seed, step, micro: (shard * per_shard) as u32 };
-        let found = part_gradients(model, batches(shard), first, total, DType::F32, None)?;
+        let (first, batches) = ((shard * per_shard) as u32, batches(shard));
+        if batches.is_empty() {
+            tallies.push(Tally::default());
+            return Ok(layout.flatten(&Gradients::default()));
+        }
+        let first = DropoutKey { seed, step, micro: first };
+        let found = part_gradients(model, batches, first, total, DType::F32, None)?;
         tallies.push(found.tally);
         stats.extend(found.stats);
         Ok(layout.flatten(&found.gradients))
