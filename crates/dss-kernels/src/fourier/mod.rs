@@ -19,8 +19,8 @@
 //! Z = F_H((u_t + u_−t) + i(u_t − u_−t)),   r_h[t] = Re Z[−h]/2,   r_h[−t] = Re Z[h]/2
 //! ```
 //!
-//! r_h[t] = ½Re(û_t + û_−t)[h] + ½Im(û_t − û_−t)[h], û = F_H·u, has the property that column h of y is its Hartley
-//! transform, y_lh = Re R_h[l] − Im R_h[l], R_h = F_N·r_h. Two columns r_g and r_h are the real and imaginary parts of one
+//! `r_h[t] = ½Re(û_t + û_−t)[h] + ½Im(û_t − û_−t)[h]`, û = F_H·u, has the property that column h of y is its Hartley
+//! transform, `y_lh = Re R_h[l] − Im R_h[l]`, R_h = F_N·r_h. Two columns r_g and r_h are the real and imaginary parts of one
 //! complex transform W of length N:
 //!
 //! ```text
