@@ -1,4 +1,4 @@
-//! The ranks of a group begin alike: rank 0 reads what was saved, or starts anew, and tells the others.
+//! The ranks of a group begin alike: rank 0 reads what was saved, or starts a new run, and tells the others.
 
 use std::collections::BTreeMap;
 
