@@ -2,10 +2,11 @@
 //! length 2048 with 128 channels.
 
 use divan::{Bencher, black_box};
+use dss_kernels::attention::AttentionGrads;
 use dss_kernels::fourier::{Fourier, FourierConfig};
 use dss_kernels::init;
 use dss_kernels::kernelised::{
-    FeatureMap, Kernelised, KernelisedConfig, KernelisedGrads, KernelisedInput, KernelisedState,
+    FeatureMap, Kernelised, KernelisedConfig, KernelisedInput, KernelisedState,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -59,7 +60,7 @@ fn forward_and_backward(bencher: Bencher, (map, causal): (FeatureMap, bool)) {
     let mut plan = Kernelised::new(config).unwrap();
     bencher.bench_local(|| {
         plan.forward(black_box(&input), &mut y, &mut saved).unwrap();
-        let grads = KernelisedGrads { q: &mut dq, k: &mut dk, v: &mut dv };
+        let grads = AttentionGrads { q: &mut dq, k: &mut dk, v: &mut dv };
         plan.backward(&input, &y, &saved, &dy, grads).unwrap();
     });
 }

@@ -25,6 +25,13 @@ pub(crate) fn workers() -> usize {
     return 1;
 }
 
+/// The buffers of a plan, made at its first use: one for each worker that `pieces` of work keep busy.
+pub(crate) fn fill<S>(scratches: &mut Vec<S>, pieces: usize, scratch: impl Fn() -> S) {
+    if scratches.is_empty() {
+        scratches.extend((0..workers().min(pieces)).map(|_| scratch()));
+    }
+}
+
 /// Blocks of items at most that workers begin with.
 #[cfg(feature = "rayon")]
 const BLOCKS: usize = 16;

@@ -22,7 +22,7 @@ use crate::composed::complex::Complex;
 use crate::composed::modes;
 use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::mixer::{DssLayer, SequenceMixer};
+use crate::mixer::{DssLayer, HasContext};
 use crate::model::Model;
 use crate::ops::{KernelParams, KernelSpec};
 

@@ -106,7 +106,7 @@ pub use error::{Error, Result};
 pub use feed_forward::FeedForward;
 pub use head::{Head, Readout, TwoLayers};
 pub use linear::Linear;
-pub use mixer::{Mixer, MixerState, ModeStep, Modes, SequenceMixer};
+pub use mixer::{HasContext, Mixer, MixerState, ModeStep, Modes, SequenceMixer};
 pub use model::{Model, Output};
 pub use named::Parameter;
 pub use norm::{MOMENTUM, Norm};

@@ -9,9 +9,10 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::{MixerConfig, MixerContext, MixerSettings};
-use crate::error::{Error, Result};
-use crate::tensors::{TensorSpec, linear};
+use super::heads::{WIDTH, projections, validate_heads};
+use super::{MixerContext, MixerSettings};
+use crate::error::Result;
+use crate::tensors::TensorSpec;
 
 /// The settings of softmax attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -48,36 +49,10 @@ impl MixerSettings for AttentionConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
-        validate_heads(self.heads, self.width_in(context.h))
+        validate_heads(self.heads, self.width_in(context.h), WIDTH)
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         projections(context.h, self.width_in(context.h), self.bias)
     }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        let what = "attention has no step, so it cannot run at another rate";
-        Err(Error::setting(&["model.mixer.kind"], what))
-    }
-}
-
-/// The heads divide the width of the queries.
-pub(super) fn validate_heads(heads: usize, width: usize) -> Result<()> {
-    if heads == 0 {
-        return Err(Error::setting(&["model.mixer.heads"], "heads must be at least 1, but is 0"));
-    }
-    if width.is_multiple_of(heads) {
-        return Ok(());
-    }
-    let nearest = (1..=width).filter(|n| width.is_multiple_of(*n));
-    let nearest = nearest.min_by_key(|n| n.abs_diff(heads)).unwrap_or(1);
-    let what = format!("heads must divide the width {width}, but is {heads}: try {nearest}");
-    Err(Error::setting(&["model.mixer.heads", "model.mixer.width"], what))
-}
-
-/// q, k and v `[Q, H]`, out `[H, Q]`, with their biases if there are any.
-pub(super) fn projections(h: usize, width: usize, bias: bool) -> Vec<TensorSpec> {
-    let maps = [("q", h, width), ("k", h, width), ("v", h, width), ("out", width, h)];
-    let all = maps.into_iter().flat_map(|(name, inputs, outputs)| linear(name, inputs, outputs));
-    all.filter(|tensor| bias || !tensor.name.ends_with("bias")).collect()
 }

@@ -11,9 +11,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::attention::{projections, validate_heads};
-use super::recurrent::no_step;
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::heads::{WIDTH, projections, validate_heads, validate_looks_ahead};
+use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
@@ -63,8 +62,8 @@ impl MixerSettings for BigbirdConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
-        validate_whole("bigbird", context)?;
-        validate_heads(self.heads, self.width_in(context.h))?;
+        validate_looks_ahead("bigbird", context)?;
+        validate_heads(self.heads, self.width_in(context.h), WIDTH)?;
         if self.block == 0 {
             let what = "block must be at least 1, but is 0: try 64";
             return Err(Error::setting(&["model.mixer.block"], what));
@@ -80,20 +79,4 @@ impl MixerSettings for BigbirdConfig {
         }
         all
     }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("bigbird")
-    }
-}
-
-/// Positions see the whole sequence.
-pub(super) fn validate_whole(mixer: &'static str, context: &MixerContext) -> Result<()> {
-    if context.bidirectional {
-        return Ok(());
-    }
-    let what = format!(
-        "mixer = \"{mixer}\" sees the whole sequence: set bidirectional to true, or choose another model for a task \
-         that must not look ahead (lm)"
-    );
-    Err(Error::setting(&["model.bidirectional"], what))
 }

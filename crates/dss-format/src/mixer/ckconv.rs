@@ -10,8 +10,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::{no_step, validate_count, validate_forwards, validate_positive};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::recurrent::{validate_count, validate_forwards, validate_positive};
+use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -70,13 +70,8 @@ impl MixerSettings for CkconvConfig {
         all
     }
 
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("ckconv")
-    }
-
     /// The kernels, their spectra and the gradients of both.
     fn kept_for_backward(&self, context: &MixerContext) -> u64 {
-        let sizes = [context.h, context.h, context.len, 4, 10];
-        sizes.into_iter().fold(1, |product: u64, size| product.saturating_mul(size as u64))
+        saturating_product(&[context.h, context.h, context.len, 4, 10])
     }
 }

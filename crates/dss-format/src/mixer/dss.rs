@@ -111,8 +111,8 @@ impl MixerSettings for DssConfig {
         all
     }
 
-    fn at_step(&self, r: f64) -> Result<MixerConfig> {
-        Ok(self.with_step(r).into())
+    fn at_step(&self, r: f64) -> Option<MixerConfig> {
+        Some(self.with_step(r).into())
     }
 
     /// Modes with Re λ > 0 have no state that could be carried beyond the training length.

@@ -9,8 +9,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::{no_step, recurrent_tensor, validate_forwards};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::recurrent::{recurrent_tensor, validate_forwards};
+use super::{MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec, linear};
 
@@ -52,9 +52,5 @@ impl MixerSettings for ExpRnnConfig {
         all.push(recurrent_tensor("a", &[h, h]));
         all.push(TensorSpec::new("offset", &[h], ParamGroup::Other));
         all
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("exp-rnn")
     }
 }

@@ -3,8 +3,7 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::no_step;
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
@@ -33,9 +32,5 @@ impl MixerSettings for FnetConfig {
 
     fn tensors(&self, _context: &MixerContext) -> Vec<TensorSpec> {
         Vec::new()
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("fnet")
     }
 }

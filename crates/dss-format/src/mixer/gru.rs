@@ -8,8 +8,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::{no_step, validate_forwards};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::recurrent::validate_forwards;
+use super::{MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::{TensorSpec, linear};
 
@@ -34,9 +34,5 @@ impl MixerSettings for GruConfig {
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         let (h, gates) = (context.h, context.h.saturating_mul(3));
         [linear("input", h, gates), linear("hidden", h, gates)].concat()
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("gru")
     }
 }

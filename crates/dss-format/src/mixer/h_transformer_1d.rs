@@ -10,9 +10,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::attention::{projections, validate_heads};
-use super::recurrent::no_step;
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::heads::{WIDTH, projections, validate_heads};
+use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
@@ -53,7 +52,7 @@ impl MixerSettings for HTransformer1dConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
-        validate_heads(self.heads, self.width_in(context.h))?;
+        validate_heads(self.heads, self.width_in(context.h), WIDTH)?;
         if self.block >= 2 && self.block.is_multiple_of(2) {
             return Ok(());
         }
@@ -65,9 +64,5 @@ impl MixerSettings for HTransformer1dConfig {
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         projections(context.h, self.width_in(context.h), self.bias)
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("h-transformer-1d")
     }
 }

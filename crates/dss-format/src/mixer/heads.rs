@@ -2,20 +2,30 @@
 
 use super::MixerContext;
 use crate::error::{Error, Result};
+use crate::tensors::{TensorSpec, linear};
 
-/// The heads divide the h channels.
-pub(super) fn validate_heads(heads: usize, h: usize) -> Result<()> {
-    let keys = &["model.mixer.heads", "model.h"];
+/// The keys of heads that divide a width of their own.
+pub(super) const WIDTH: &[&str] = &["model.mixer.heads", "model.mixer.width"];
+
+/// The keys of heads that divide the channels of the model.
+pub(super) const CHANNELS: &[&str] = &["model.mixer.heads", "model.h"];
+
+/// The heads divide the width of the queries.
+pub(super) fn validate_heads(
+    heads: usize,
+    width: usize,
+    keys: &'static [&'static str],
+) -> Result<()> {
     if heads == 0 {
         return Err(Error::setting(keys, "heads must be at least 1, but is 0"));
     }
-    if h.is_multiple_of(heads) {
+    if width.is_multiple_of(heads) {
         return Ok(());
     }
-    let divisors =
-        (1..=h.min(heads.saturating_mul(2)).min(1 << 16)).filter(|n| h.is_multiple_of(*n));
+    let divisors = 1..=width.min(heads.saturating_mul(2)).min(1 << 16);
+    let divisors = divisors.filter(|n| width.is_multiple_of(*n));
     let nearest = divisors.min_by_key(|n| n.abs_diff(heads)).unwrap_or(1);
-    let what = format!("heads must divide h = {h}, but is {heads}: try {nearest}");
+    let what = format!("heads must divide the width {width}, but is {heads}: try {nearest}");
     Err(Error::setting(keys, what))
 }
 
@@ -29,4 +39,11 @@ pub(super) fn validate_looks_ahead(mixer: &'static str, context: &MixerContext) 
          mixer"
     );
     Err(Error::setting(&["model.bidirectional"], what))
+}
+
+/// q, k and v `[Q, H]`, out `[H, Q]`, with their biases if there are any.
+pub(super) fn projections(h: usize, width: usize, bias: bool) -> Vec<TensorSpec> {
+    let maps = [("q", h, width), ("k", h, width), ("v", h, width), ("out", width, h)];
+    let all = maps.into_iter().flat_map(|(name, inputs, outputs)| linear(name, inputs, outputs));
+    all.filter(|tensor| bias || !tensor.name.ends_with("bias")).collect()
 }

@@ -5,8 +5,7 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::no_step;
-use super::{AttentionConfig, MixerConfig, MixerContext, MixerSettings};
+use super::{AttentionConfig, MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::TensorSpec;
 
@@ -54,9 +53,5 @@ impl MixerSettings for LinearAttentionConfig {
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         self.frame().tensors(context)
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("linear-attention")
     }
 }

@@ -81,8 +81,8 @@ impl MixerSettings for LipschitzRnnConfig {
         all
     }
 
-    fn at_step(&self, r: f64) -> Result<MixerConfig> {
-        Ok(Self { step: self.step * r, ..*self }.into())
+    fn at_step(&self, r: f64) -> Option<MixerConfig> {
+        Some(Self { step: self.step * r, ..*self }.into())
     }
 }
 

@@ -12,8 +12,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::{no_step, recurrent_tensor, validate_count, validate_forwards};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::recurrent::{recurrent_tensor, validate_count, validate_forwards};
+use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec, linear};
 
@@ -76,9 +76,5 @@ impl MixerSettings for LruConfig {
         all.push(TensorSpec::new("c", &[h, n.saturating_mul(2)], ParamGroup::W));
         all.extend(d_and_out(h, self.glu));
         all
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("lru")
     }
 }

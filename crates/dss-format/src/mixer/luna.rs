@@ -10,9 +10,9 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::heads::{validate_heads, validate_looks_ahead};
-use super::recurrent::{no_step, validate_count};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::heads::{CHANNELS, validate_heads, validate_looks_ahead};
+use super::recurrent::validate_count;
+use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec, linear};
 
@@ -48,7 +48,7 @@ impl MixerSettings for LunaConfig {
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
         validate_looks_ahead("luna", context)?;
-        validate_heads(self.heads, context.h)?;
+        validate_heads(self.heads, context.h, CHANNELS)?;
         validate_count(&["model.mixer.packed"], "packed", self.packed)
     }
 
@@ -63,14 +63,9 @@ impl MixerSettings for LunaConfig {
         all
     }
 
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("luna")
-    }
-
     /// The weights of both attentions, with what leads to them.
     fn kept_per_sequence(&self, context: &MixerContext) -> u64 {
-        let sizes = [self.heads, context.len, self.packed, 4, 4];
-        sizes.into_iter().fold(1, |product: u64, size| product.saturating_mul(size as u64))
+        saturating_product(&[self.heads, context.len, self.packed, 4, 4])
     }
 
     fn side_stream(&self) -> Option<usize> {

@@ -9,9 +9,9 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::{no_step, recurrent_tensor, validate_count};
+use super::recurrent::{recurrent_tensor, validate_count};
 use super::ssm::SsmSettings;
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::{MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -60,10 +60,6 @@ impl MixerSettings for MegaEmaConfig {
         all.extend(["beta", "eta"].map(|name| TensorSpec::new(name, &shape, ParamGroup::W)));
         all.extend(self.shared().tensors(context.h));
         all
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("mega-ema")
     }
 
     fn ssm(&self) -> Option<SsmSettings> {

@@ -180,6 +180,20 @@ impl Default for MixerConfig {
     }
 }
 
+impl MixerConfig {
+    /// The same mixer for input with r times the step.
+    ///
+    /// # Errors
+    /// If it has no step.
+    pub fn at_step(&self, r: f64) -> Result<Self> {
+        self.settings().at_step(r).ok_or_else(|| {
+            let kind = self.kind();
+            let what = format!("mixer = \"{kind}\" has no step, so it cannot run at another rate");
+            Error::setting(&["model.mixer.kind"], what)
+        })
+    }
+}
+
 /// What the settings of every mixer can tell.
 pub trait MixerSettings {
     /// The name that people know it by, such as "DSS-softmax".
@@ -194,11 +208,10 @@ pub trait MixerSettings {
     /// Its tensors, with names relative to the mixer.
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec>;
 
-    /// The settings for input with r times the step, so that lengths are divided by r.
-    ///
-    /// # Errors
-    /// If it has no step.
-    fn at_step(&self, r: f64) -> Result<MixerConfig>;
+    /// The settings for input with r times the step, so that lengths are divided by r; `None` if it has no step.
+    fn at_step(&self, _r: f64) -> Option<MixerConfig> {
+        None
+    }
 
     /// Whether a state can be carried from window to window of a long stream in training.
     ///
@@ -287,6 +300,11 @@ impl MixerContext {
     }
 }
 
+/// A number of bytes.
+fn saturating_product(sizes: &[usize]) -> u64 {
+    sizes.iter().fold(1, |product: u64, &size| product.saturating_mul(size as u64))
+}
+
 /// L/r, rounded up, and at least 1 if L is.
 pub fn length_at_step(len: usize, r: f64) -> usize {
     ((len as f64 / r).ceil() as usize).max(usize::from(len > 0))
@@ -311,7 +329,7 @@ impl ModelConfig {
             let what = "a model with pool = \"cls\" has one sampling rate only";
             return Err(Error::setting(&["model.pool"], what));
         }
-        Ok(Self { mixer: self.mixer.settings().at_step(r)?, ..self.clone() })
+        Ok(Self { mixer: self.mixer.at_step(r)?, ..self.clone() })
     }
 
     /// Whether the layers of such a model can carry their states from window to window in training.

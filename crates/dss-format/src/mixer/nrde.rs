@@ -11,8 +11,8 @@ use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::lipschitz_rnn::SolverKind;
-use super::recurrent::{no_step, validate_count};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::recurrent::validate_count;
+use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{TensorSpec, linear};
 
@@ -99,9 +99,5 @@ impl MixerSettings for NrdeConfig {
             linear("field.2", width, out),
         ]
         .concat()
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("nrde")
     }
 }

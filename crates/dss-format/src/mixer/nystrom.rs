@@ -8,9 +8,9 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::heads::{validate_heads, validate_looks_ahead};
-use super::recurrent::{no_step, validate_count};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::heads::{CHANNELS, validate_heads, validate_looks_ahead};
+use super::recurrent::validate_count;
+use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec, linear};
 
@@ -59,7 +59,7 @@ impl MixerSettings for NystromConfig {
     fn validate(&self, context: &MixerContext) -> Result<()> {
         let Self { heads, landmarks, conv, padded_len } = *self;
         validate_looks_ahead("nystromformer", context)?;
-        validate_heads(heads, context.h)?;
+        validate_heads(heads, context.h, CHANNELS)?;
         validate_count(&["model.mixer.landmarks"], "landmarks", landmarks)?;
         if conv > 0 && conv.is_multiple_of(2) {
             let what = format!("conv must be odd, or 0, but is {conv}: try {}", conv - 1);
@@ -102,13 +102,8 @@ impl MixerSettings for NystromConfig {
         all
     }
 
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("nystromformer")
-    }
-
     /// The weights between positions and landmarks, in both directions, with what leads to them.
     fn kept_per_sequence(&self, context: &MixerContext) -> u64 {
-        let sizes = [self.heads, context.len, self.landmarks.min(context.len), 4, 4];
-        sizes.into_iter().fold(1, |product: u64, size| product.saturating_mul(size as u64))
+        saturating_product(&[self.heads, context.len, self.landmarks.min(context.len), 4, 4])
     }
 }

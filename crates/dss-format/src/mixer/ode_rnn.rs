@@ -71,7 +71,7 @@ impl MixerSettings for OdeRnnConfig {
         all
     }
 
-    fn at_step(&self, r: f64) -> Result<MixerConfig> {
-        Ok(Self { step: self.step * r, ..*self }.into())
+    fn at_step(&self, r: f64) -> Option<MixerConfig> {
+        Some(Self { step: self.step * r, ..*self }.into())
     }
 }

@@ -10,8 +10,7 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::no_step;
-use super::{AttentionConfig, MixerConfig, MixerContext, MixerSettings};
+use super::{AttentionConfig, MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -138,9 +137,5 @@ impl MixerSettings for PerformerConfig {
             all.push(TensorSpec { trained: false, ..w });
         }
         all
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("performer")
     }
 }

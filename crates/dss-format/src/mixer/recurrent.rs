@@ -1,6 +1,6 @@
 //! What the settings of recurrent nets share: their state has the width h of the model, and they read forwards only.
 
-use super::{MixerConfig, MixerContext};
+use super::MixerContext;
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -32,12 +32,6 @@ pub(super) fn validate_positive(
         return Ok(());
     }
     Err(Error::setting(key, format!("{name} must be above 0, but is {number}")))
-}
-
-/// Why a net whose steps have no duration cannot run at another rate.
-pub(super) fn no_step(mixer: &str) -> Result<MixerConfig> {
-    let what = format!("mixer = \"{mixer}\" has no step, so it cannot run at another rate");
-    Err(Error::setting(&["model.mixer.kind"], what))
 }
 
 /// A tensor of the recurrent part: no weight decay, and the learning rate of Λ.

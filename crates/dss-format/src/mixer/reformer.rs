@@ -11,9 +11,8 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::attention::validate_heads;
-use super::recurrent::no_step;
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::heads::{WIDTH, validate_heads};
+use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -104,7 +103,7 @@ impl MixerSettings for ReformerConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
-        validate_heads(self.heads, self.width_in(context.h))?;
+        validate_heads(self.heads, self.width_in(context.h), WIDTH)?;
         if !self.buckets.is_multiple_of(2) {
             let (buckets, nearest) = (self.buckets, self.buckets.saturating_add(1) & !1);
             let what = format!("buckets must be even, but is {buckets}: try {nearest}");
@@ -147,9 +146,5 @@ impl MixerSettings for ReformerConfig {
         let d = width / self.heads.max(1);
         all.push(TensorSpec::fixed("rotations", &[heads, d, rounds, buckets / 2]));
         all
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("reformer")
     }
 }

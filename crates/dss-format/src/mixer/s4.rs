@@ -8,7 +8,7 @@
 //! | `delta_log` | `[H]` | |
 
 use super::ssm::{SsmSettings, ssm_config};
-use super::{MixerConfig, MixerContext, MixerSettings};
+use super::{MixerConfig, MixerContext, MixerSettings, saturating_product};
 use crate::config::Form;
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
@@ -57,8 +57,8 @@ impl MixerSettings for S4Config {
         all
     }
 
-    fn at_step(&self, r: f64) -> Result<MixerConfig> {
-        Ok(self.with_step(r).into())
+    fn at_step(&self, r: f64) -> Option<MixerConfig> {
+        Some(self.with_step(r).into())
     }
 
     /// The composed kernels: some ten tensors `[H, N/2, L/2]` in f64.
@@ -66,8 +66,7 @@ impl MixerSettings for S4Config {
         if context.form != Form::Composed {
             return 0;
         }
-        let sizes = [context.h, self.n / 2, self.shared().taps(context.len) / 2, 8, 10];
-        sizes.into_iter().fold(1, |product: u64, size| product.saturating_mul(size as u64))
+        saturating_product(&[context.h, self.n / 2, self.shared().taps(context.len) / 2, 8, 10])
     }
 
     fn ssm(&self) -> Option<SsmSettings> {

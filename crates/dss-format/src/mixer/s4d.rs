@@ -77,8 +77,8 @@ impl MixerSettings for S4dConfig {
         all
     }
 
-    fn at_step(&self, r: f64) -> Result<MixerConfig> {
-        Ok(self.with_step(r).into())
+    fn at_step(&self, r: f64) -> Option<MixerConfig> {
+        Some(self.with_step(r).into())
     }
 
     fn ssm(&self) -> Option<SsmSettings> {

@@ -91,7 +91,7 @@ impl MixerSettings for S5Config {
         all
     }
 
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        Ok((*self).into())
+    fn at_step(&self, _r: f64) -> Option<MixerConfig> {
+        Some((*self).into())
     }
 }

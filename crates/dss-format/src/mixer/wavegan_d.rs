@@ -14,8 +14,8 @@ use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::heads::validate_looks_ahead;
-use super::recurrent::{no_step, validate_count};
-use super::{MixerConfig, MixerContext, MixerSettings, Stages};
+use super::recurrent::validate_count;
+use super::{MixerContext, MixerSettings, Stages};
 use crate::config::{ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
 use crate::io::{InputKind, Io, OutputKind};
@@ -212,9 +212,5 @@ impl MixerSettings for WaveganDConfig {
             encoded,
             padded_len: self.padded_len(io.len),
         })
-    }
-
-    fn at_step(&self, _r: f64) -> Result<MixerConfig> {
-        no_step("wavegan-d")
     }
 }

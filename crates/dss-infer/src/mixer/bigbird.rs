@@ -1,13 +1,12 @@
 //! BigBird: attention between blocks, whole sequences only.
 
 use dss_format::MixerContext;
-use dss_format::mixer::{BigbirdConfig, MixerSettings};
+use dss_format::mixer::BigbirdConfig;
 use dss_kernels::attention::gathered::{BlockTiles, Gathered, GatheredConfig, GatheredInput};
 use dss_kernels::attention::{Attention, AttentionConfig, AttentionInput};
 
-use super::projections::{Projections, Rows, whole_sequences_only};
-use super::recurrent::refused;
-use super::{Limit, SequenceMixer, Workspace};
+use super::projections::{Projections, Rows};
+use super::{Limit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -56,10 +55,6 @@ impl SequenceMixer for BigbirdMixer {
         Some(Limit { length: self.context.len, why })
     }
 
-    fn prepare(&self, _l: usize) -> Result<Vec<f32>> {
-        Ok(Vec::new())
-    }
-
     fn workspace(&self, l: usize) -> Result<Workspace> {
         let (heads, head_dim) = (self.config.heads, self.width() / self.config.heads);
         let sizes = AttentionConfig { batch: 1, len: l, heads, head_dim, causal: false };
@@ -81,13 +76,7 @@ impl SequenceMixer for BigbirdMixer {
         Ok(Box::new((plan, vec![0.0f32; sizes.saved_len()], Rows::new(l, self.width()))))
     }
 
-    fn mix(
-        &self,
-        _prepared: &[f32],
-        workspace: &mut Workspace,
-        u: &[f32],
-        v: &mut [f32],
-    ) -> Result<()> {
+    fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
         let own = workspace.downcast_mut::<(Plan, Vec<f32>, Rows)>();
         let (plan, saved, rows) = own.expect("a workspace of this mixer");
         self.maps.split(u, rows)?;
@@ -106,9 +95,7 @@ impl SequenceMixer for BigbirdMixer {
         self.maps.join(rows, v)
     }
 
-    whole_sequences_only!("its blocks see the last block of the sequence (BigBird)");
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.at_step(r).map_err(refused).map(|_| ())
+    fn state(&self) -> Result<Box<dyn MixerState>> {
+        Err(Error::cannot_stream("its blocks see the last block of the sequence (BigBird)"))
     }
 }

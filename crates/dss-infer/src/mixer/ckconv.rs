@@ -1,15 +1,13 @@
 //! CKConv: a dense convolution whose kernels are a network of the lag, then relu.
 
 use dss_format::MixerContext;
-use dss_format::mixer::{CkconvConfig, MixerSettings};
+use dss_format::mixer::CkconvConfig;
 use dss_kernels::Conv;
 
-use super::recurrent::refused;
 use super::{Limit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 use crate::linear::relu;
-use crate::state::{Bytes, State};
 
 pub(super) struct CkconvMixer {
     config: CkconvConfig,
@@ -102,25 +100,5 @@ impl SequenceMixer for CkconvMixer {
     fn state(&self) -> Result<Box<dyn MixerState>> {
         let why = "its kernels have a value of their own for every lag (CKConv)";
         Err(Error::cannot_stream(why))
-    }
-
-    fn step(&self, _: &mut [State], _: usize, _: &[f32], _: &mut [f32]) -> Result<()> {
-        self.state().map(|_| ())
-    }
-
-    fn run(&self, _: &mut dyn MixerState, _: &[f32], _: &mut [f32]) -> Result<()> {
-        self.state().map(|_| ())
-    }
-
-    fn write_state(&self, _: &dyn MixerState, _: &mut Vec<u8>) -> Result<()> {
-        self.state().map(|_| ())
-    }
-
-    fn read_state(&self, _: usize, _: &mut Bytes<'_>) -> Result<Box<dyn MixerState>> {
-        self.state()
-    }
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.at_step(r).map_err(refused).map(|_| ())
     }
 }

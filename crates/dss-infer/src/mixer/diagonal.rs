@@ -1,10 +1,10 @@
 //! LRU and S5: a diagonal recurrence between two matrices.
 
-use dss_format::mixer::{LruConfig, MixerSettings, S5Config};
+use dss_format::mixer::{LruConfig, S5Config};
 use dss_kernels::C64;
 use dss_kernels::recurrent::Diagonal;
 
-use super::recurrent::{Net, Readout, d_and_out, refused};
+use super::recurrent::{Net, Readout, d_and_out};
 use crate::arrays::Arrays;
 use crate::error::Result;
 use crate::linear::LinearWeights;
@@ -50,7 +50,6 @@ fn exponentials(zeta: &[C64]) -> Vec<f32> {
 }
 
 pub(super) struct LruNet {
-    config: LruConfig,
     /// ln λ.
     zeta: Vec<C64>,
     gamma: Vec<C64>,
@@ -64,7 +63,7 @@ impl LruNet {
             (exp("nu_log").collect(), exp("theta_log").collect());
         let gamma = exp("gamma_log").map(C64::from).collect();
         let zeta = nu.iter().zip(theta).map(|(nu, theta)| C64::new(-nu, theta)).collect();
-        Self { config, zeta, gamma, matrices: Matrices::new(config.glu, arrays) }
+        Self { zeta, gamma, matrices: Matrices::new(config.glu, arrays) }
     }
 }
 
@@ -85,10 +84,6 @@ impl Net for LruNet {
 
     fn readout(&self) -> Result<Option<Readout>> {
         self.matrices.readout(1.0)
-    }
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.at_step(r).map_err(refused).map(|_| ())
     }
 }
 

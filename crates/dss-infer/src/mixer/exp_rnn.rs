@@ -1,12 +1,10 @@
 //! ExpRNN: h ← modReLU(z + h·Q; b), Q = exp(A − Aᵀ).
 
-use dss_format::mixer::{ExpRnnConfig, MixerSettings};
 use dss_kernels::recurrent::ExpRnn;
 use dss_kernels::recurrent::orthogonal::orthogonal;
 
-use super::recurrent::{Net, copied, refused};
+use super::recurrent::{Net, copied};
 use crate::arrays::Arrays;
-use crate::error::Result;
 use crate::linear::LinearWeights;
 
 pub(super) struct ExpRnnNet {
@@ -39,9 +37,5 @@ impl Net for ExpRnnNet {
 
     fn input(&self) -> LinearWeights {
         copied(&self.input)
-    }
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        ExpRnnConfig::default().at_step(r).map_err(refused).map(|_| ())
     }
 }

@@ -1,11 +1,9 @@
 //! GRU and LSTM.
 
-use dss_format::mixer::{GruConfig, LstmConfig, MixerSettings};
 use dss_kernels::recurrent::{Gru, Lstm};
 
-use super::recurrent::{Net, copied, refused};
+use super::recurrent::{Net, copied};
 use crate::arrays::Arrays;
-use crate::error::Result;
 use crate::linear::LinearWeights;
 
 /// What the gates get of the input, and of the state.
@@ -37,10 +35,6 @@ impl Net for GruNet {
     fn input(&self) -> LinearWeights {
         copied(&self.0.input)
     }
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        GruConfig {}.at_step(r).map_err(refused).map(|_| ())
-    }
 }
 
 pub(super) struct LstmNet(pub Gates);
@@ -61,9 +55,5 @@ impl Net for LstmNet {
         let mut input = copied(&self.0.input);
         input.bias.iter_mut().zip(&self.0.hidden.bias).for_each(|(b, more)| *b += more);
         input
-    }
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        LstmConfig {}.at_step(r).map_err(refused).map(|_| ())
     }
 }

@@ -1,13 +1,12 @@
 //! H-Transformer-1D: attention that is coarser for what is further away, whole sequences only.
 
 use dss_format::MixerContext;
-use dss_format::mixer::{HTransformer1dConfig, MixerSettings};
+use dss_format::mixer::HTransformer1dConfig;
 
-use super::projections::{Projections, Rows, whole_sequences_only};
-use super::recurrent::refused;
-use super::{Limit, SequenceMixer, Workspace};
+use super::projections::{Projections, Rows};
+use super::{MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(super) struct HTransformer1dMixer {
     config: HTransformer1dConfig,
@@ -145,25 +144,11 @@ impl Sums {
 }
 
 impl SequenceMixer for HTransformer1dMixer {
-    fn max_len(&self) -> Option<Limit> {
-        None
-    }
-
-    fn prepare(&self, _l: usize) -> Result<Vec<f32>> {
-        Ok(Vec::new())
-    }
-
     fn workspace(&self, l: usize) -> Result<Workspace> {
         Ok(Box::new(Rows::new(l, self.width())))
     }
 
-    fn mix(
-        &self,
-        _prepared: &[f32],
-        workspace: &mut Workspace,
-        u: &[f32],
-        v: &mut [f32],
-    ) -> Result<()> {
+    fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
         let rows = workspace.downcast_mut::<Rows>().expect("a workspace of this mixer");
         self.maps.split(u, rows)?;
         let HTransformer1dConfig { heads, block, .. } = self.config;
@@ -189,9 +174,7 @@ impl SequenceMixer for HTransformer1dMixer {
         self.maps.join(rows, v)
     }
 
-    whole_sequences_only!("its coarser levels are made of whole blocks (H-Transformer-1D)");
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.at_step(r).map_err(refused).map(|_| ())
+    fn state(&self) -> Result<Box<dyn MixerState>> {
+        Err(Error::cannot_stream("its coarser levels are made of whole blocks (H-Transformer-1D)"))
     }
 }

@@ -1,14 +1,13 @@
 //! Luna: two attentions around a second stream, which is kept in the workspace that all layers share.
 
-use dss_format::mixer::{LunaConfig, MixerSettings};
-use dss_format::{MixerConfig, MixerContext};
+use dss_format::MixerContext;
+use dss_format::mixer::LunaConfig;
 use dss_kernels::frozen::{Linear, Norm, Scratch};
 
 use super::heads::attend;
-use super::whole::WholeMap;
-use super::{Limit, Workspace};
+use super::{MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(super) struct LunaMixer {
     config: LunaConfig,
@@ -55,11 +54,7 @@ impl LunaMixer {
     }
 }
 
-impl WholeMap for LunaMixer {
-    fn max_len(&self) -> Option<Limit> {
-        None
-    }
-
+impl SequenceMixer for LunaMixer {
     fn workspace(&self, l: usize) -> Result<Workspace> {
         let (h, used) = (self.context.h, self.used(l));
         let buffers = Buffers {
@@ -78,7 +73,7 @@ impl WholeMap for LunaMixer {
         own.p.copy_from_slice(&p[..used]);
     }
 
-    fn mix(&self, workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
+    fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
         let own = workspace.downcast_mut::<Buffers>().expect("a workspace of this mixer");
         let Buffers { p, rows, packed: [keys, values, packed], weights, scratch } = own;
         let [q, pk, pv, y] = rows;
@@ -98,11 +93,7 @@ impl WholeMap for LunaMixer {
         Ok(self.out.forward(y, v, scratch)?)
     }
 
-    fn why_whole(&self) -> &'static str {
-        "its second stream packs the whole sequence (Luna)"
-    }
-
-    fn at_step(&self, r: f64) -> dss_format::Result<MixerConfig> {
-        self.config.at_step(r)
+    fn state(&self) -> Result<Box<dyn MixerState>> {
+        Err(Error::cannot_stream("its second stream packs the whole sequence (Luna)"))
     }
 }

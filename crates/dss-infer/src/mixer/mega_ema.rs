@@ -1,10 +1,9 @@
 //! Mega's damped exponential moving average, as the DSS-exp-no-scale kernel that it is.
 
-use dss_format::mixer::{MegaEmaConfig, MixerSettings};
+use dss_format::mixer::MegaEmaConfig;
 use dss_kernels::Recurrence;
 use dss_kernels::kernel::{Delta, Kernel, KernelConfig, Params, Variant};
 
-use super::recurrent::refused;
 use super::state_space::{Sizes, StateSpace};
 use crate::arrays::Arrays;
 use crate::error::Result;
@@ -57,9 +56,5 @@ impl StateSpace for MegaEma {
 
     fn recurrence(&self, sizes: &Sizes) -> dss_kernels::Result<Recurrence<f32>> {
         Recurrence::new(self.config(sizes, sizes.norm_len), &self.params())
-    }
-
-    fn set_step(&mut self, _old: &Sizes, _new: &Sizes, r: f64) -> Result<()> {
-        self.config.at_step(r).map_err(refused).map(|_| ())
     }
 }

@@ -26,7 +26,6 @@ mod reformer;
 mod s4;
 mod s4d;
 mod state_space;
-mod whole;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -34,22 +33,29 @@ use std::fmt::Debug;
 use dss_format::{MixerConfig, MixerContext};
 
 use crate::arrays::Arrays;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layer::{Around, Residual};
 use crate::state::{Bytes, State};
+use attention::AttentionMixer;
+use bigbird::BigbirdMixer;
+use ckconv::CkconvMixer;
 use diagonal::{LruNet, S5Net};
 use dss::Dss;
 use exp_rnn::ExpRnnNet;
 use fnet::FnetMixer;
 use gated::{Gates, GruNet, LstmNet};
+use h_transformer_1d::HTransformer1dMixer;
 use kernelised::KernelisedMixer;
 use lipschitz_rnn::LipschitzRnnNet;
+use luna::LunaMixer;
 use mega_ema::MegaEma;
+use nrde::NrdeMixer;
+use nystrom::NystromMixer;
 use ode_rnn::OdeRnnNet;
 use recurrent::Net;
+use reformer::ReformerMixer;
 use s4::S4;
 use s4d::S4d;
-use whole::Whole;
 
 /// The mixer of a layer out of its arrays, and what surrounds it. A mixer without a fused form leaves
 /// [`Around::Residual`] as it is.
@@ -60,92 +66,71 @@ pub(crate) fn load(
     residual: Residual,
 ) -> Result<(Box<dyn SequenceMixer>, Around)> {
     let (arrays, h) = (&mut arrays, context.h);
-    match config {
+    let mixer: Box<dyn SequenceMixer> = match config {
         MixerConfig::Dss(dss) => {
-            state_space::load(Dss::new(dss, arrays), config, context, arrays, residual)
+            return state_space::load(Dss::new(dss, arrays), config, context, arrays, residual);
         }
-        MixerConfig::S4(_) => state_space::load(S4::new(arrays), config, context, arrays, residual),
+        MixerConfig::S4(_) => {
+            return state_space::load(S4::new(arrays), config, context, arrays, residual);
+        }
         MixerConfig::S4d(s4d) => {
-            state_space::load(S4d::new(s4d, arrays), config, context, arrays, residual)
-        }
-        MixerConfig::Attention(config) => {
-            let mixer = attention::AttentionMixer::new(*config, context, arrays)?;
-            Ok((Box::new(mixer), Around::Residual(residual)))
+            return state_space::load(S4d::new(s4d, arrays), config, context, arrays, residual);
         }
         MixerConfig::MegaEma(ema) => {
-            state_space::load(MegaEma::new(*ema, arrays), config, context, arrays, residual)
+            return state_space::load(
+                MegaEma::new(*ema, arrays),
+                config,
+                context,
+                arrays,
+                residual,
+            );
         }
-        MixerConfig::Gru(_) => recurrent(GruNet(Gates::new(h, arrays)), context, residual),
-        MixerConfig::Lstm(_) => recurrent(LstmNet(Gates::new(h, arrays)), context, residual),
-        MixerConfig::Lru(config) => recurrent(LruNet::new(*config, arrays), context, residual),
-        MixerConfig::S5(config) => recurrent(S5Net::new(*config, arrays), context, residual),
-        MixerConfig::ExpRnn(_) => recurrent(ExpRnnNet::new(arrays), context, residual),
+        MixerConfig::Gru(_) => recurrent(GruNet(Gates::new(h, arrays)), context)?,
+        MixerConfig::Lstm(_) => recurrent(LstmNet(Gates::new(h, arrays)), context)?,
+        MixerConfig::Lru(config) => recurrent(LruNet::new(*config, arrays), context)?,
+        MixerConfig::S5(config) => recurrent(S5Net::new(*config, arrays), context)?,
+        MixerConfig::ExpRnn(_) => recurrent(ExpRnnNet::new(arrays), context)?,
         MixerConfig::LipschitzRnn(config) => {
-            recurrent(LipschitzRnnNet::new(*config, h, arrays), context, residual)
+            recurrent(LipschitzRnnNet::new(*config, h, arrays), context)?
         }
-        MixerConfig::OdeRnn(config) => {
-            recurrent(OdeRnnNet::new(*config, h, arrays), context, residual)
-        }
-        MixerConfig::Ckconv(config) => {
-            let mixer = ckconv::CkconvMixer::new(*config, context, arrays);
-            Ok((Box::new(mixer), Around::Residual(residual)))
-        }
-        MixerConfig::Bigbird(config) => {
-            let mixer = bigbird::BigbirdMixer::new(*config, context, arrays)?;
-            Ok((Box::new(mixer), Around::Residual(residual)))
-        }
-        MixerConfig::Reformer(config) => {
-            let mixer = reformer::ReformerMixer::new(*config, context, arrays)?;
-            Ok((Box::new(mixer), Around::Residual(residual)))
-        }
+        MixerConfig::OdeRnn(config) => recurrent(OdeRnnNet::new(*config, h, arrays), context)?,
+        MixerConfig::Attention(config) => Box::new(AttentionMixer::new(*config, context, arrays)?),
+        MixerConfig::Ckconv(config) => Box::new(CkconvMixer::new(*config, context, arrays)),
+        MixerConfig::Bigbird(config) => Box::new(BigbirdMixer::new(*config, context, arrays)?),
+        MixerConfig::Reformer(config) => Box::new(ReformerMixer::new(*config, context, arrays)?),
         MixerConfig::HTransformer1d(config) => {
-            let mixer = h_transformer_1d::HTransformer1dMixer::new(*config, context, arrays)?;
-            Ok((Box::new(mixer), Around::Residual(residual)))
+            Box::new(HTransformer1dMixer::new(*config, context, arrays)?)
         }
-        MixerConfig::Nrde(config) => {
-            let mixer = nrde::NrdeMixer::new(*config, context, arrays)?;
-            Ok((Box::new(mixer), Around::Residual(residual)))
-        }
+        MixerConfig::Nrde(config) => Box::new(NrdeMixer::new(*config, context, arrays)?),
         MixerConfig::LinearAttention(config) => {
-            let mixer = KernelisedMixer::linear_attention(*config, context, arrays)?;
-            Ok((Box::new(mixer), Around::Residual(residual)))
+            Box::new(KernelisedMixer::linear_attention(config, context, arrays)?)
         }
         MixerConfig::Performer(config) => {
-            let mixer = KernelisedMixer::performer(*config, context, arrays)?;
-            Ok((Box::new(mixer), Around::Residual(residual)))
+            Box::new(KernelisedMixer::performer(config, context, arrays)?)
         }
-        MixerConfig::Fnet(config) => {
-            let mixer = FnetMixer { config: *config, context };
-            Ok((Box::new(mixer), Around::Residual(residual)))
-        }
-        MixerConfig::Nystrom(config) => {
-            let mixer = Whole(nystrom::NystromMixer::new(*config, context, arrays)?);
-            Ok((Box::new(mixer), Around::Residual(residual)))
-        }
-        MixerConfig::Luna(config) => {
-            let mixer = Whole(luna::LunaMixer::new(*config, context, arrays)?);
-            Ok((Box::new(mixer), Around::Residual(residual)))
-        }
+        MixerConfig::Fnet(_) => Box::new(FnetMixer { context }),
+        MixerConfig::Nystrom(config) => Box::new(NystromMixer::new(*config, context, arrays)?),
+        MixerConfig::Luna(config) => Box::new(LunaMixer::new(*config, context, arrays)?),
         MixerConfig::WaveganD(_) => unreachable!("a stack of its own has no blocks"),
-    }
+    };
+    Ok((mixer, Around::Residual(residual)))
 }
 
-fn recurrent(
-    net: impl Net,
-    context: MixerContext,
-    residual: Residual,
-) -> Result<(Box<dyn SequenceMixer>, Around)> {
-    let mixer = recurrent::RecurrentMixer::new(net, context)?;
-    Ok((Box::new(mixer), Around::Residual(residual)))
+fn recurrent(net: impl Net, context: MixerContext) -> Result<Box<dyn SequenceMixer>> {
+    Ok(Box::new(recurrent::RecurrentMixer::new(net, context)?))
 }
 
 /// A map of sequences `[L, H]` -> `[L, H]`, of whole ones and position by position.
 pub(crate) trait SequenceMixer: Send + Sync {
     /// The most positions of a whole sequence; `None`: any number.
-    fn max_len(&self) -> Option<Limit>;
+    fn max_len(&self) -> Option<Limit> {
+        None
+    }
 
     /// What does not depend on the input, for sequences of length l; may be empty.
-    fn prepare(&self, l: usize) -> Result<Vec<f32>>;
+    fn prepare(&self, _l: usize) -> Result<Vec<f32>> {
+        Ok(Vec::new())
+    }
 
     /// Plan and buffers for sequences of length l, which the layers of a model share.
     fn workspace(&self, l: usize) -> Result<Workspace>;
@@ -167,33 +152,60 @@ pub(crate) trait SequenceMixer: Send + Sync {
         self.max_len()
     }
 
-    /// A stream before its first position.
+    /// A stream before its first position. A mixer without streams has none of the methods that follow.
     ///
     /// # Errors
-    /// [`Error::CannotStream`](crate::Error::CannotStream) with the reason.
+    /// [`Error::CannotStream`] with the reason.
     fn state(&self) -> Result<Box<dyn MixerState>>;
 
     /// The next position of B streams, whose state of this mixer is that of `layer`: u `[B, H]` -> v `[B, H]`.
-    fn step(&self, streams: &mut [State], layer: usize, u: &[f32], v: &mut [f32]) -> Result<()>;
+    fn step(&self, streams: &mut [State], layer: usize, u: &[f32], v: &mut [f32]) -> Result<()> {
+        let h = u.len() / streams.len();
+        for (stream, (u, v)) in streams.iter_mut().zip(u.chunks(h).zip(v.chunks_mut(h))) {
+            self.run(&mut *stream.layers[layer], u, v)?;
+        }
+        Ok(())
+    }
 
     /// The next positions of one stream, u `[L, H]` -> v `[L, H]`: equal to single steps bit for bit.
-    fn run(&self, state: &mut dyn MixerState, u: &[f32], v: &mut [f32]) -> Result<()>;
+    fn run(&self, _state: &mut dyn MixerState, _u: &[f32], _v: &mut [f32]) -> Result<()> {
+        self.state().map(|_| ())
+    }
 
     /// Appends a state to `bytes`.
-    fn write_state(&self, state: &dyn MixerState, bytes: &mut Vec<u8>) -> Result<()>;
+    fn write_state(&self, _state: &dyn MixerState, _bytes: &mut Vec<u8>) -> Result<()> {
+        self.state().map(|_| ())
+    }
 
     /// The state after `position` steps that [`Self::write_state`] wrote.
-    fn read_state(&self, position: usize, bytes: &mut Bytes<'_>) -> Result<Box<dyn MixerState>>;
+    fn read_state(&self, _position: usize, _bytes: &mut Bytes<'_>) -> Result<Box<dyn MixerState>> {
+        self.state()
+    }
 
     /// Becomes the same map of input with r times the step: lengths are divided by r.
     ///
     /// # Errors
     /// If it has no step.
-    fn set_step(&mut self, r: f64) -> Result<()>;
+    fn set_step(&mut self, _r: f64) -> Result<()> {
+        Err(no_step())
+    }
 
     /// The convolution kernels `[C, H, taps]` for sequences of length l, where there are any.
     fn kernel(&self, _l: usize) -> Option<Result<Vec<f32>>> {
         None
+    }
+}
+
+/// A mixer whose steps have no duration cannot run at another rate.
+fn no_step() -> Error {
+    Error::input("this mixer has no step, so it cannot run at another rate")
+}
+
+/// No stream of a mixer that sees what follows a position.
+fn check_forwards(context: &MixerContext) -> Result<()> {
+    match context.bidirectional {
+        true => Err(Error::cannot_stream("it looks ahead (bidirectional)")),
+        false => Ok(()),
     }
 }
 
@@ -244,5 +256,45 @@ impl Clone for Box<dyn MixerState> {
 impl PartialEq for dyn MixerState {
     fn eq(&self, other: &Self) -> bool {
         self.equals(other)
+    }
+}
+
+/// The state that a mixer gave, as its own type: states are checked to be of their model.
+fn own_state<S: StateValue>(state: &mut dyn MixerState) -> &mut S {
+    (state as &mut dyn Any).downcast_mut().expect("a state of this mixer")
+}
+
+/// The same to read.
+fn read_own_state<S: StateValue>(state: &dyn MixerState) -> &S {
+    (state as &dyn Any).downcast_ref().expect("a state of this mixer")
+}
+
+/// A state and the buffers of its steps. The state counts; the buffers do not.
+struct WithBuffers<S, B> {
+    state: S,
+    buffers: B,
+}
+
+impl<S: Clone, B: Default> Clone for WithBuffers<S, B> {
+    fn clone(&self) -> Self {
+        Self { state: self.state.clone(), buffers: B::default() }
+    }
+}
+
+impl<S: PartialEq, B> PartialEq for WithBuffers<S, B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.state == other.state
+    }
+}
+
+impl<S: Debug, B> Debug for WithBuffers<S, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.state.fmt(f)
+    }
+}
+
+impl<S: StateValue, B: Default + Send + Sync + 'static> StateValue for WithBuffers<S, B> {
+    fn reset(&mut self) {
+        self.state.reset();
     }
 }

@@ -1,17 +1,17 @@
 //! NRDE: a differential equation driven by the log-signatures of a path's windows.
 
-use std::any::Any;
-
 use dss_format::MixerContext;
-use dss_format::mixer::{MixerSettings, NrdeConfig};
+use dss_format::mixer::NrdeConfig;
 use dss_kernels::frozen::{Linear, Scratch};
 use dss_kernels::recurrent::{Nrde, Recurrent};
 
-use super::recurrent::refused;
-use super::{Limit, MixerState, SequenceMixer, StateValue, Workspace};
+use super::{
+    MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, check_forwards, own_state,
+    read_own_state,
+};
 use crate::arrays::Arrays;
-use crate::error::{Error, Result};
-use crate::state::{Bytes, State};
+use crate::error::Result;
+use crate::state::Bytes;
 
 pub(super) struct NrdeMixer {
     config: NrdeConfig,
@@ -44,8 +44,8 @@ impl NrdeMixer {
     }
 
     /// Adds the point of u `[H]`; the first one gives the state.
-    fn add_point(&self, stream: &mut NrdeStream, u: &[f32]) -> Result<()> {
-        let NrdeStream { h, points, position, scratch } = stream;
+    fn add_point(&self, stream: &mut Stream, u: &[f32]) -> Result<()> {
+        let Stream { state: NrdeState { h, points, position }, buffers: scratch } = stream;
         let (at, span) = (points.len(), (self.context.len - 1).max(1) as f64);
         points.resize(at + self.channels(), 0.0);
         points[at] = (*position as f64 / span) as f32;
@@ -58,27 +58,27 @@ impl NrdeMixer {
     }
 
     /// Moves the state on over the points of a window, the last of which begins the next one.
-    fn close_window(&self, stream: &mut NrdeStream) {
-        let ell = log_signature(&stream.points, self.channels(), self.config.depth);
-        self.model.step(1, &ell, &mut stream.h);
-        let begin = stream.points.len() - self.channels();
-        stream.points.drain(..begin);
+    fn close_window(&self, state: &mut NrdeState) {
+        let ell = log_signature(&state.points, self.channels(), self.config.depth);
+        self.model.step(1, &ell, &mut state.h);
+        let begin = state.points.len() - self.channels();
+        state.points.drain(..begin);
     }
 
-    fn stream(&self) -> NrdeStream {
+    fn stream(&self) -> Stream {
         let (h, points) = (self.model.state(1), Vec::new());
-        NrdeStream { h, points, position: 0, scratch: Scratch::new(1) }
+        Stream { state: NrdeState { h, points, position: 0 }, buffers: Scratch::default() }
     }
 
     /// The next positions of a stream, u `[n, H]` -> v `[n, H]`.
-    fn advance(&self, stream: &mut NrdeStream, u: &[f32], v: &mut [f32]) -> Result<()> {
+    fn advance(&self, stream: &mut Stream, u: &[f32], v: &mut [f32]) -> Result<()> {
         let h = self.context.h;
         for (u, v) in u.chunks_exact(h).zip(v.chunks_exact_mut(h)) {
             self.add_point(stream, u)?;
-            if stream.points.len() > self.config.window * self.channels() {
-                self.close_window(stream);
+            if stream.state.points.len() > self.config.window * self.channels() {
+                self.close_window(&mut stream.state);
             }
-            v.copy_from_slice(&stream.h[..h]);
+            v.copy_from_slice(&stream.state.h[..h]);
         }
         Ok(())
     }
@@ -106,34 +106,17 @@ fn log_signature(points: &[f32], c: usize, depth: usize) -> Vec<f32> {
 }
 
 /// What a stream remembers.
-struct NrdeStream {
+#[derive(Debug, Clone, PartialEq)]
+struct NrdeState {
     h: Vec<f32>,
     /// Those since the end of the last window, that one included.
     points: Vec<f32>,
     position: usize,
-    scratch: Scratch<f32>,
 }
 
-impl Clone for NrdeStream {
-    fn clone(&self) -> Self {
-        let (h, points) = (self.h.clone(), self.points.clone());
-        Self { h, points, position: self.position, scratch: Scratch::new(1) }
-    }
-}
+type Stream = WithBuffers<NrdeState, Scratch<f32>>;
 
-impl PartialEq for NrdeStream {
-    fn eq(&self, other: &Self) -> bool {
-        (self.position, &self.h, &self.points) == (other.position, &other.h, &other.points)
-    }
-}
-
-impl std::fmt::Debug for NrdeStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NrdeStream").field("h", &self.h).finish_non_exhaustive()
-    }
-}
-
-impl StateValue for NrdeStream {
+impl StateValue for NrdeState {
     fn reset(&mut self) {
         self.h.fill(0.0);
         self.points.clear();
@@ -141,60 +124,31 @@ impl StateValue for NrdeStream {
     }
 }
 
-/// A state was checked to be of its model.
-fn own_state(state: &mut dyn MixerState) -> &mut NrdeStream {
-    (state as &mut dyn Any).downcast_mut().expect("a state of this mixer")
-}
-
 impl SequenceMixer for NrdeMixer {
-    fn max_len(&self) -> Option<Limit> {
-        None
-    }
-
-    fn prepare(&self, _l: usize) -> Result<Vec<f32>> {
-        Ok(Vec::new())
-    }
-
     fn workspace(&self, _l: usize) -> Result<Workspace> {
         Ok(Box::new(self.stream()))
     }
 
-    fn mix(
-        &self,
-        _prepared: &[f32],
-        workspace: &mut Workspace,
-        u: &[f32],
-        v: &mut [f32],
-    ) -> Result<()> {
-        let stream: &mut NrdeStream = workspace.downcast_mut().expect("a workspace of this mixer");
+    fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
+        let stream: &mut Stream = workspace.downcast_mut().expect("a workspace of this mixer");
         StateValue::reset(stream);
         let (h, size) = (self.context.h, self.config.window * self.context.h);
         if !self.context.bidirectional {
             return self.advance(stream, u, v);
         }
         self.add_point(stream, &u[..h])?;
-        v[..h].copy_from_slice(&stream.h[..h]);
+        v[..h].copy_from_slice(&stream.state.h[..h]);
         for (u, v) in u[h..].chunks(size).zip(v[h..].chunks_mut(size)) {
             u.chunks_exact(h).try_for_each(|u| self.add_point(stream, u))?;
-            self.close_window(stream);
-            v.chunks_exact_mut(h).for_each(|v| v.copy_from_slice(&stream.h[..h]));
+            self.close_window(&mut stream.state);
+            v.chunks_exact_mut(h).for_each(|v| v.copy_from_slice(&stream.state.h[..h]));
         }
         Ok(())
     }
 
     fn state(&self) -> Result<Box<dyn MixerState>> {
-        if self.context.bidirectional {
-            return Err(Error::cannot_stream("it looks ahead (bidirectional)"));
-        }
+        check_forwards(&self.context)?;
         Ok(Box::new(self.stream()))
-    }
-
-    fn step(&self, streams: &mut [State], layer: usize, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let h = self.context.h;
-        for (stream, (u, v)) in streams.iter_mut().zip(u.chunks(h).zip(v.chunks_mut(h))) {
-            self.advance(own_state(&mut *stream.layers[layer]), u, v)?;
-        }
-        Ok(())
     }
 
     fn run(&self, state: &mut dyn MixerState, u: &[f32], v: &mut [f32]) -> Result<()> {
@@ -202,23 +156,20 @@ impl SequenceMixer for NrdeMixer {
     }
 
     fn write_state(&self, state: &dyn MixerState, bytes: &mut Vec<u8>) -> Result<()> {
-        let state: &NrdeStream = (state as &dyn Any).downcast_ref().expect("a state of this mixer");
+        let Stream { state, .. } = read_own_state(state);
         bytes.extend(state.h.iter().chain(&state.points).flat_map(|x| x.to_le_bytes()));
         Ok(())
     }
 
     fn read_state(&self, position: usize, bytes: &mut Bytes<'_>) -> Result<Box<dyn MixerState>> {
         let mut stream = self.stream();
-        stream.position = position;
+        let NrdeState { h, points, .. } = &mut stream.state;
         let kept = position.checked_sub(1).map_or(0, |last| last % self.config.window + 1);
-        stream.points.resize(kept * self.channels(), 0.0);
-        for x in stream.h.iter_mut().chain(&mut stream.points) {
+        points.resize(kept * self.channels(), 0.0);
+        for x in h.iter_mut().chain(points) {
             *x = bytes.f32()?;
         }
+        stream.state.position = position;
         Ok(Box::new(stream))
-    }
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.at_step(r).map_err(refused).map(|_| ())
     }
 }

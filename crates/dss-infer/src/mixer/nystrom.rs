@@ -1,14 +1,13 @@
 //! Nyströmformer: softmax attention through landmarks, the pseudo-inverse by six iterations in f64.
 
-use dss_format::mixer::{MixerSettings, NystromConfig};
-use dss_format::{MixerConfig, MixerContext};
+use dss_format::MixerContext;
+use dss_format::mixer::NystromConfig;
 use dss_kernels::frozen::{Linear, Scratch};
 
 use super::heads::attend;
-use super::whole::WholeMap;
-use super::{Limit, Workspace};
+use super::{Limit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(super) struct NystromMixer {
     config: NystromConfig,
@@ -128,7 +127,7 @@ fn product(a: &[f64], b: &[f64], m: usize) -> Vec<f64> {
     c
 }
 
-impl WholeMap for NystromMixer {
+impl SequenceMixer for NystromMixer {
     fn max_len(&self) -> Option<Limit> {
         let length = self.config.length(self.context.len);
         let why = "its landmarks are spread over so many (Nyströmformer)".to_owned();
@@ -146,7 +145,7 @@ impl WholeMap for NystromMixer {
         Ok(Box::new(buffers))
     }
 
-    fn mix(&self, workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
+    fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
         let own = workspace.downcast_mut::<Buffers>().expect("a workspace of this mixer");
         let Buffers { rows: [q, k, values, y], marks, weights, scratch } = own;
         let (h, heads) = (self.context.h, self.config.heads);
@@ -171,11 +170,7 @@ impl WholeMap for NystromMixer {
         Ok(self.out.forward(y, v, scratch)?)
     }
 
-    fn why_whole(&self) -> &'static str {
-        "its landmarks are means over the whole sequence (Nyströmformer)"
-    }
-
-    fn at_step(&self, r: f64) -> dss_format::Result<MixerConfig> {
-        self.config.at_step(r)
+    fn state(&self) -> Result<Box<dyn MixerState>> {
+        Err(Error::cannot_stream("its landmarks are means over the whole sequence (Nyströmformer)"))
     }
 }

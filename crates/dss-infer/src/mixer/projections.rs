@@ -1,4 +1,4 @@
-//! What the attention family shares: linear maps between channels and heads, and mixers of whole sequences only.
+//! What the attention family shares: linear maps between channels and heads.
 
 use dss_kernels::frozen::{Linear, Scratch};
 
@@ -28,6 +28,7 @@ pub(super) struct Projections {
 }
 
 /// Rows of queries, keys, values and results, `[L, Q]` each.
+#[derive(Default)]
 pub(super) struct Rows {
     pub q: Vec<f32>,
     pub k: Vec<f32>,
@@ -41,6 +42,13 @@ impl Rows {
         let zeros = || vec![0.0; l * width];
         Self { q: zeros(), k: zeros(), v: zeros(), y: zeros(), scratch: Scratch::parallel(l) }
     }
+
+    /// `size` numbers in each.
+    pub(super) fn fit(&mut self, size: usize) {
+        for rows in [&mut self.q, &mut self.k, &mut self.v, &mut self.y] {
+            rows.resize(size, 0.0);
+        }
+    }
 }
 
 impl Projections {
@@ -52,6 +60,7 @@ impl Projections {
 
     /// u `[L, H]` -> q, k, v.
     pub(super) fn split(&self, u: &[f32], rows: &mut Rows) -> Result<()> {
+        rows.fit(u.len() / self.out.outputs() * self.out.inputs());
         let Rows { q, k, v, scratch, .. } = rows;
         for (map, rows) in self.qkv.iter().zip([q, k, v]) {
             map.forward(u, rows, scratch)?;
@@ -64,49 +73,3 @@ impl Projections {
         Ok(self.out.forward(&rows.y, out, &mut rows.scratch)?)
     }
 }
-
-/// The methods of [`SequenceMixer`](super::SequenceMixer) of a mixer that cannot stream, with the reason.
-macro_rules! whole_sequences_only {
-    ($why:literal) => {
-        fn state(&self) -> crate::error::Result<Box<dyn super::MixerState>> {
-            Err(crate::error::Error::cannot_stream($why))
-        }
-
-        fn step(
-            &self,
-            _: &mut [crate::state::State],
-            _: usize,
-            _: &[f32],
-            _: &mut [f32],
-        ) -> crate::error::Result<()> {
-            self.state().map(|_| ())
-        }
-
-        fn run(
-            &self,
-            _: &mut dyn super::MixerState,
-            _: &[f32],
-            _: &mut [f32],
-        ) -> crate::error::Result<()> {
-            self.state().map(|_| ())
-        }
-
-        fn write_state(
-            &self,
-            _: &dyn super::MixerState,
-            _: &mut Vec<u8>,
-        ) -> crate::error::Result<()> {
-            self.state().map(|_| ())
-        }
-
-        fn read_state(
-            &self,
-            _: usize,
-            _: &mut crate::state::Bytes<'_>,
-        ) -> crate::error::Result<Box<dyn super::MixerState>> {
-            self.state()
-        }
-    };
-}
-
-pub(super) use whole_sequences_only;

@@ -1,16 +1,17 @@
 //! What recurrent nets share: z = W·u + b, a step h ← f(z, h) of `dss_kernels::recurrent`, and what the output is made of.
 
-use std::any::Any;
-
 use dss_format::MixerContext;
 use dss_kernels::frozen::{Linear, Scratch, gelu};
 use dss_kernels::recurrent::{Cell, Recurrent};
 
-use super::{Limit, MixerState, SequenceMixer, StateValue, Workspace};
+use super::{
+    MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, no_step, own_state,
+    read_own_state,
+};
 use crate::arrays::Arrays;
 use crate::error::Result;
 use crate::linear::LinearWeights;
-use crate::state::{Bytes, State};
+use crate::state::Bytes;
 
 /// What the shared mixer asks of a kind of recurrent net.
 pub(super) trait Net: Send + Sync + 'static {
@@ -35,7 +36,9 @@ pub(super) trait Net: Send + Sync + 'static {
     }
 
     /// As [`SequenceMixer::set_step`].
-    fn set_step(&mut self, r: f64) -> Result<()>;
+    fn set_step(&mut self, _r: f64) -> Result<()> {
+        Err(no_step())
+    }
 }
 
 /// Out(GELU(C·x + D·u)) of a state x.
@@ -98,8 +101,8 @@ impl<N: Net> RecurrentMixer<N> {
     }
 
     /// The next positions of a stream, u `[n, H]` -> v `[n, H]`.
-    fn advance(&self, stream: &mut NetStream, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let NetStream { h: state, position, buffers } = stream;
+    fn advance(&self, stream: &mut Stream, u: &[f32], v: &mut [f32]) -> Result<()> {
+        let Stream { state: NetState { h: state, position }, buffers } = stream;
         let (sizes, rows) = (self.model.sizes(), u.len() / self.context.h);
         let (inputs, outputs) = (self.input.outputs(), sizes.outputs);
         buffers.z.resize(rows * inputs, 0.0);
@@ -125,12 +128,14 @@ impl<N: Net> RecurrentMixer<N> {
         Ok(())
     }
 
-    fn stream(&self, scratch: Scratch<f32>) -> NetStream {
-        NetStream { h: self.model.state(1), position: 0, buffers: Buffers::new(scratch) }
+    fn stream(&self, scratch: Scratch<f32>) -> Stream {
+        let state = NetState { h: self.model.state(1), position: 0 };
+        Stream { state, buffers: Buffers { scratch, ..Buffers::default() } }
     }
 }
 
 /// Memory of a pass, which is made at the first one of its size.
+#[derive(Default)]
 struct Buffers {
     z: Vec<f32>,
     x: Vec<f32>,
@@ -142,73 +147,29 @@ struct Buffers {
     scratch: Scratch<f32>,
 }
 
-impl Buffers {
-    fn new(scratch: Scratch<f32>) -> Self {
-        let [z, x, y, wide, next, cell, row] = [const { Vec::new() }; 7];
-        Self { z, x, y, wide, next, cell, row, scratch }
-    }
-}
-
 /// What a stream remembers.
-struct NetStream {
+#[derive(Debug, Clone, PartialEq)]
+struct NetState {
     h: Vec<f32>,
     position: usize,
-    buffers: Buffers,
 }
 
-/// The state counts; the buffers do not.
-impl Clone for NetStream {
-    fn clone(&self) -> Self {
-        let (h, buffers) = (self.h.clone(), Buffers::new(Scratch::new(1)));
-        Self { h, position: self.position, buffers }
-    }
-}
+type Stream = WithBuffers<NetState, Buffers>;
 
-impl PartialEq for NetStream {
-    fn eq(&self, other: &Self) -> bool {
-        (self.position, &self.h) == (other.position, &other.h)
-    }
-}
-
-impl std::fmt::Debug for NetStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NetStream").field("h", &self.h).finish_non_exhaustive()
-    }
-}
-
-impl StateValue for NetStream {
+impl StateValue for NetState {
     fn reset(&mut self) {
         self.h.fill(0.0);
         self.position = 0;
     }
 }
 
-/// A state was checked to be of its model.
-fn own_state(state: &mut dyn MixerState) -> &mut NetStream {
-    (state as &mut dyn Any).downcast_mut().expect("a state of this mixer")
-}
-
 impl<N: Net> SequenceMixer for RecurrentMixer<N> {
-    fn max_len(&self) -> Option<Limit> {
-        None
-    }
-
-    fn prepare(&self, _l: usize) -> Result<Vec<f32>> {
-        Ok(Vec::new())
-    }
-
     fn workspace(&self, l: usize) -> Result<Workspace> {
         Ok(Box::new(self.stream(Scratch::parallel(l))))
     }
 
-    fn mix(
-        &self,
-        _prepared: &[f32],
-        workspace: &mut Workspace,
-        u: &[f32],
-        v: &mut [f32],
-    ) -> Result<()> {
-        let stream: &mut NetStream = workspace.downcast_mut().expect("a workspace of this mixer");
+    fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
+        let stream: &mut Stream = workspace.downcast_mut().expect("a workspace of this mixer");
         StateValue::reset(stream);
         self.advance(stream, u, v)
     }
@@ -217,28 +178,20 @@ impl<N: Net> SequenceMixer for RecurrentMixer<N> {
         Ok(Box::new(self.stream(Scratch::new(1))))
     }
 
-    fn step(&self, streams: &mut [State], layer: usize, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let h = self.context.h;
-        for (stream, (u, v)) in streams.iter_mut().zip(u.chunks(h).zip(v.chunks_mut(h))) {
-            self.advance(own_state(&mut *stream.layers[layer]), u, v)?;
-        }
-        Ok(())
-    }
-
     fn run(&self, state: &mut dyn MixerState, u: &[f32], v: &mut [f32]) -> Result<()> {
         self.advance(own_state(state), u, v)
     }
 
     fn write_state(&self, state: &dyn MixerState, bytes: &mut Vec<u8>) -> Result<()> {
-        let state: &NetStream = (state as &dyn Any).downcast_ref().expect("a state of this mixer");
+        let Stream { state, .. } = read_own_state(state);
         bytes.extend(state.h.iter().flat_map(|x| x.to_le_bytes()));
         Ok(())
     }
 
     fn read_state(&self, position: usize, bytes: &mut Bytes<'_>) -> Result<Box<dyn MixerState>> {
         let mut stream = self.stream(Scratch::new(1));
-        stream.position = position;
-        for x in &mut stream.h {
+        stream.state.position = position;
+        for x in &mut stream.state.h {
             *x = bytes.f32()?;
         }
         Ok(Box::new(stream))
@@ -252,11 +205,6 @@ impl<N: Net> SequenceMixer for RecurrentMixer<N> {
         self.constants = self.net.constants();
         Ok(())
     }
-}
-
-/// A refusal of another rate, as the settings word it.
-pub(super) fn refused(error: dss_format::Error) -> crate::error::Error {
-    crate::error::Error::Input(error.to_string())
 }
 
 /// A copy of a map.

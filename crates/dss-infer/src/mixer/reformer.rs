@@ -1,17 +1,16 @@
 //! Reformer: attention within the chunks of hashed positions, whole sequences only.
 
 use dss_format::MixerContext;
-use dss_format::mixer::{MixerSettings, ReformerConfig, ReformerVariant};
+use dss_format::mixer::{ReformerConfig, ReformerVariant};
 use dss_kernels::attention::gathered::{
     ChunkTiles, Gathered, GatheredConfig, GatheredInput, HashSizes, hash_buckets, sorted_positions,
 };
 use dss_kernels::frozen::Linear;
 
-use super::projections::{Rows, projection, whole_sequences_only};
-use super::recurrent::refused;
-use super::{Limit, SequenceMixer, Workspace};
+use super::projections::{Rows, projection};
+use super::{Limit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(super) struct ReformerMixer {
     config: ReformerConfig,
@@ -75,10 +74,6 @@ impl SequenceMixer for ReformerMixer {
         Some(Limit { length: self.context.len, why })
     }
 
-    fn prepare(&self, _l: usize) -> Result<Vec<f32>> {
-        Ok(Vec::new())
-    }
-
     fn workspace(&self, l: usize) -> Result<Workspace> {
         let (heads, head_dim) = (self.config.heads, self.width() / self.config.heads);
         let HashSizes { chunk, chunks, .. } = self.sizes();
@@ -92,13 +87,7 @@ impl SequenceMixer for ReformerMixer {
         Ok(Box::new((Gathered::<f32>::new(config)?, saved, Rows::new(len, self.width()))))
     }
 
-    fn mix(
-        &self,
-        _prepared: &[f32],
-        workspace: &mut Workspace,
-        u: &[f32],
-        v: &mut [f32],
-    ) -> Result<()> {
+    fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
         let own = workspace.downcast_mut::<(Gathered<f32>, Vec<f32>, Rows)>();
         let (gathered, saved, rows) = own.expect("a workspace of this mixer");
         let (width, heads, sizes) = (self.width(), self.config.heads, self.sizes());
@@ -123,9 +112,7 @@ impl SequenceMixer for ReformerMixer {
         Ok(())
     }
 
-    whole_sequences_only!("it sorts the positions of the whole sequence (Reformer)");
-
-    fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.at_step(r).map_err(refused).map(|_| ())
+    fn state(&self) -> Result<Box<dyn MixerState>> {
+        Err(Error::cannot_stream("it sorts the positions of the whole sequence (Reformer)"))
     }
 }

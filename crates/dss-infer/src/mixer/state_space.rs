@@ -1,7 +1,6 @@
 //! What all state spaces share: v = K * u by convolution with their kernels, or by a recurrence that gives the same. D,
 //! GELU and the output projection that follow are fused with norm and residual.
 
-use std::any::Any;
 use std::sync::OnceLock;
 
 use dss_format::mixer::ssm::SsmSettings;
@@ -9,7 +8,10 @@ use dss_format::{MixerConfig, MixerContext};
 use dss_kernels::frozen::{Norm, Rows, RowsParams};
 use dss_kernels::{C64, Conv, Recurrence, s4};
 
-use super::{Limit, MixerState, SequenceMixer, StateValue, Workspace};
+use super::{
+    Limit, MixerState, SequenceMixer, StateValue, Workspace, check_forwards, no_step, own_state,
+    read_own_state,
+};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 use crate::layer::{Around, Residual};
@@ -32,7 +34,9 @@ pub(super) trait StateSpace: Send + Sync + 'static {
     }
 
     /// As [`SequenceMixer::set_step`], with the sizes before and after.
-    fn set_step(&mut self, old: &Sizes, new: &Sizes, r: f64) -> Result<()>;
+    fn set_step(&mut self, _old: &Sizes, _new: &Sizes, _r: f64) -> Result<()> {
+        Err(no_step())
+    }
 }
 
 /// Sizes of a state space.
@@ -153,11 +157,6 @@ impl<S: StateSpace> StateSpaceMixer<S> {
     }
 }
 
-type StateOf<S> = <<S as StateSpace>::Recurrence as Recurrent>::State;
-
-/// A state was checked to be of its model.
-const OWN_STATE: &str = "a state of this mixer";
-
 impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
     fn max_len(&self) -> Option<Limit> {
         let (growing, length) = (self.system.growing_modes(), self.sizes().norm_len);
@@ -207,11 +206,8 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
     }
 
     fn state(&self) -> Result<Box<dyn MixerState>> {
-        let MixerContext { bidirectional, len, .. } = self.context;
-        if bidirectional {
-            return Err(Error::cannot_stream("it looks ahead (bidirectional)"));
-        }
-        if (1..len).contains(&self.settings().kernel_len) {
+        check_forwards(&self.context)?;
+        if (1..self.context.len).contains(&self.settings().kernel_len) {
             return Err(Error::cannot_stream("its kernels are cut (kernel_len)"));
         }
         Ok(Box::new(self.recurrence()?.state()))
@@ -224,7 +220,7 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
             let mut states = [const { None }; GROUP];
             let count = streams.len();
             for (state, stream) in states.iter_mut().zip(streams) {
-                *state = Some(own_state::<S>(&mut *stream.layers[layer]));
+                *state = Some(own_state(&mut *stream.layers[layer]));
             }
             recurrence.step(&mut states[..count], u, v)?;
         }
@@ -232,13 +228,12 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
     }
 
     fn run(&self, state: &mut dyn MixerState, u: &[f32], v: &mut [f32]) -> Result<()> {
-        Ok(self.recurrence()?.run(own_state::<S>(state), u, v)?)
+        Ok(self.recurrence()?.run(own_state(state), u, v)?)
     }
 
     fn write_state(&self, state: &dyn MixerState, bytes: &mut Vec<u8>) -> Result<()> {
         let recurrence = self.recurrence()?;
-        let state = (state as &dyn Any).downcast_ref().expect(OWN_STATE);
-        let values = recurrence.values(state);
+        let values = recurrence.values(read_own_state(state));
         let parts = values.iter().flat_map(|z| [z.re, z.im]);
         if recurrence.is_single() {
             bytes.extend(parts.flat_map(|x| (x as f32).to_le_bytes()));
@@ -262,7 +257,7 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
 
     fn set_step(&mut self, r: f64) -> Result<()> {
         let old = self.sizes();
-        self.config = self.config.settings().at_step(r)?;
+        self.config = self.config.at_step(r)?;
         self.context = self.context.at_step(r);
         self.check_len(self.context.len)?;
         self.recurrence = OnceLock::new();
@@ -272,10 +267,6 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
     fn kernel(&self, l: usize) -> Option<Result<Vec<f32>>> {
         Some(self.prepare(l))
     }
-}
-
-fn own_state<S: StateSpace>(state: &mut dyn MixerState) -> &mut StateOf<S> {
-    (state as &mut dyn Any).downcast_mut().expect(OWN_STATE)
 }
 
 macro_rules! recurrent {
@@ -299,7 +290,12 @@ macro_rules! recurrent {
                 u: &[f32],
                 v: &mut [f32],
             ) -> dss_kernels::Result<()> {
-                self.step_streams(streams, |state| state.as_deref_mut().expect(OWN_STATE), u, v)
+                self.step_streams(
+                    streams,
+                    |state| state.as_deref_mut().expect("a state in each place"),
+                    u,
+                    v,
+                )
             }
 
             fn run(&self, state: &mut $state, u: &[f32], v: &mut [f32]) -> dss_kernels::Result<()> {

@@ -172,10 +172,7 @@ impl<T: Real> Attention<T> {
         check_len(op, "saved", "[B, heads, L, 2]", self.config.saved_len(), saved.len())?;
         let Self { config, shares, forward: scratches, .. } = self;
         let pieces = config.batch * config.heads * *shares;
-        if scratches.is_empty() {
-            let scratch = || forward::Scratch::new(config.head_dim);
-            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
-        }
+        par::fill(scratches, pieces, || forward::Scratch::new(config.head_dim));
         let (y, saved) = (Disjoint::new(y), Disjoint::new(saved));
         par::for_each(scratches, pieces, |scratch, piece| {
             let head = Head::new(config, input.lengths, piece / *shares);
@@ -207,10 +204,7 @@ impl<T: Real> Attention<T> {
         let Self { config, shares, backward: scratches, further, .. } = self;
         let (shares, size) = (*shares, dy.len());
         let pieces = config.batch * config.heads * shares;
-        if scratches.is_empty() {
-            let scratch = || backward::Scratch::new(config.len, config.head_dim);
-            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
-        }
+        par::fill(scratches, pieces, || backward::Scratch::new(config.len, config.head_dim));
         let whole = ((shares - 1) * 2 * size).div_ceil(T::LINE);
         let further = further.get_or_insert_with(|| Lines::new(whole)).as_mut_slice();
         {
@@ -245,20 +239,28 @@ impl<T: Real> Attention<T> {
         for (name, x) in [("q", input.q), ("k", input.k), ("v", input.v)] {
             self.check_activation(op, name, x)?;
         }
-        let Some(lengths) = input.lengths else { return Ok(()) };
-        check_len(op, "lengths", "[B]", self.config.batch, lengths.len())?;
-        match lengths.iter().find(|&&length| length > self.config.len) {
-            None => Ok(()),
-            Some(length) => {
-                let what = format!("a length is {length}, but L is {}", self.config.len);
-                Err(Error::Invalid { op, what })
-            }
-        }
+        check_lengths(op, input.lengths, [self.config.batch, self.config.len])
     }
 
     fn check_activation(&self, op: &'static str, name: &'static str, x: &[T]) -> Result<()> {
         let AttentionConfig { batch, len, .. } = self.config;
         check_len(op, name, "[B, L, Q]", batch * len * self.config.channels(), x.len())
+    }
+}
+
+/// There are as many lengths as sequences, each at most L.
+pub(crate) fn check_lengths(
+    op: &'static str,
+    lengths: Option<&[usize]>,
+    [batch, len]: [usize; 2],
+) -> Result<()> {
+    let Some(lengths) = lengths else { return Ok(()) };
+    check_len(op, "lengths", "[B]", batch, lengths.len())?;
+    match lengths.iter().find(|&&length| length > len) {
+        None => Ok(()),
+        Some(length) => {
+            Err(Error::Invalid { op, what: format!("a length is {length}, but L is {len}") })
+        }
     }
 }
 

@@ -37,6 +37,13 @@ pub struct AttentionCache<T> {
     p: Vec<T>,
 }
 
+/// Equal keys and values, whatever memory there is.
+impl<T: Real> PartialEq for AttentionCache<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.v == other.v && self.keys() == other.keys()
+    }
+}
+
 impl<T: Real> AttentionCache<T> {
     /// An empty cache.
     pub fn new(heads: usize, head_dim: usize) -> Result<Self> {

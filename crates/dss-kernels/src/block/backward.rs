@@ -2,6 +2,7 @@
 
 use super::forward::{layer_normed, mask_of};
 use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows};
+use super::rows::OutputGradient;
 use super::share::{SLOTS, SlotSums, row_chunks};
 use super::weight::{self, SlotGrad, apart};
 use super::{
@@ -188,7 +189,8 @@ fn finish_batch_norm<T: Real>(
             // SAFETY: the shares do not overlap.
             let dx = unsafe { dx.part(at.start, at.len()) };
             let counted = counted_rows(p.norm.counted(), &range, l);
-            coefficients.apply_residual(&dy[at.clone()], &x[at], dx, counted);
+            let dy = OutputGradient::Residual(&dy[at.clone()]);
+            coefficients.apply(dy, &x[at], dx, counted);
         }
     });
 }
@@ -245,7 +247,7 @@ impl<T: Real> RowPass<'_, T> {
                     match self.post {
                         Some(post) => {
                             let counted = counted_rows(self.p.norm.counted(), &all, l);
-                            post.apply_from(dy, s, dx, counted);
+                            post.apply(OutputGradient::From(dy), s, dx, counted);
                         }
                         None => {
                             dx.copy_from_slice(dy);

@@ -267,6 +267,13 @@ struct Buffers<T: Real> {
     stats: [Vec<T>; 2],
 }
 
+/// For one row at a time.
+impl<T: Real> Default for Scratch<T> {
+    fn default() -> Self {
+        Self::new(1)
+    }
+}
+
 impl<T: Real> Scratch<T> {
     /// For calls of up to `rows` rows on the calling thread; of more, too, but then rows go through in portions.
     pub fn new(rows: usize) -> Self {

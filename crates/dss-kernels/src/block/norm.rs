@@ -3,7 +3,7 @@
 //! Both are y = γ·x̂ + β with x̂ = (x − mean)·rstd: LayerNorm has a mean and an rstd per row, BatchNorm per channel.
 
 use super::moments::{BatchMoments, Moments, MomentsScratch};
-use super::rows;
+use super::rows::{self, OutputGradient};
 use super::share::{SLOTS, SlotSums, row_chunks};
 use crate::par::{self, Disjoint, share};
 use crate::real::Real;
@@ -149,30 +149,14 @@ pub(super) struct BackwardCoefficients<T> {
 }
 
 impl<T: Real> BackwardCoefficients<T> {
-    /// Turns dy into dx, in some rows of one sample, of which the first `counted` count.
-    pub(super) fn apply(&self, x: &[T], dx: &mut [T], counted: usize) {
+    /// dx of dy in some rows of one sample, of which the first `counted` count.
+    pub(super) fn apply(&self, dy: OutputGradient<'_, T>, x: &[T], dx: &mut [T], counted: usize) {
         let Self { a, b, c, zero, mean } = self;
-        let (x, dx) = (x.split_at(counted * a.len()), dx.split_at_mut(counted * a.len()));
-        rows::batch_norm_backward(x.0, mean, a, b, c, dx.0);
-        rows::batch_norm_backward(x.1, mean, a, zero, zero, dx.1);
-    }
-
-    /// The same, with dy in a place of its own.
-    pub(super) fn apply_from(&self, dy: &[T], x: &[T], dx: &mut [T], counted: usize) {
-        let Self { a, b, c, zero, mean } = self;
-        let (dy, x) = (dy.split_at(counted * a.len()), x.split_at(counted * a.len()));
-        let dx = dx.split_at_mut(counted * a.len());
-        rows::batch_norm_backward_from(dy.0, x.0, mean, a, b, c, dx.0);
-        rows::batch_norm_backward_from(dy.1, x.1, mean, a, zero, zero, dx.1);
-    }
-
-    /// The same for a residual: dx = dy + the gradient of x, of whose norm dx holds that of the output.
-    pub(super) fn apply_residual(&self, dy: &[T], x: &[T], dx: &mut [T], counted: usize) {
-        let Self { a, b, c, zero, mean } = self;
-        let (dy, x) = (dy.split_at(counted * a.len()), x.split_at(counted * a.len()));
-        let dx = dx.split_at_mut(counted * a.len());
-        rows::batch_norm_backward_residual(dy.0, x.0, mean, a, b, c, dx.0);
-        rows::batch_norm_backward_residual(dy.1, x.1, mean, a, zero, zero, dx.1);
+        let at = counted * a.len();
+        let ([dy, dy_rest], (x, x_rest), (dx, dx_rest)) =
+            (dy.split_at(at), x.split_at(at), dx.split_at_mut(at));
+        rows::batch_norm_backward(dy, x, mean, a, b, c, dx);
+        rows::batch_norm_backward(dy_rest, x_rest, mean, a, zero, zero, dx_rest);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::moments::BatchMoments;
 use super::norm::{Apply, ChannelSums, Norm, NormParams, NormStats, counted_rows, normalise};
-use super::rows;
+use super::rows::{self, OutputGradient};
 use super::share::{SLOTS, row_chunks};
 use crate::par::{self, Disjoint, share};
 use crate::real::Real;
@@ -55,7 +55,7 @@ pub fn norm_backward<T: Real>(
                 // SAFETY: the shares do not overlap.
                 let dx = unsafe { dx.part(at.start, at.len()) };
                 let count = counted_rows(params.counted(), &range, l);
-                coefficients.apply(&x[at], dx, count);
+                coefficients.apply(OutputGradient::InPlace, &x[at], dx, count);
             }
         });
     }

@@ -244,46 +244,54 @@ simd! {
     }
 }
 
+/// Where the gradient of a norm's output is.
+#[derive(Clone, Copy)]
+pub(super) enum OutputGradient<'a, T> {
+    /// In dx.
+    InPlace,
+    /// `[rows, H]`.
+    From(&'a [T]),
+    /// In dx; this one, `[rows, H]`, is added to that of x: a residual.
+    Residual(&'a [T]),
+}
+
+impl<T: Real> OutputGradient<'_, T> {
+    /// That of the first elements, and that of the others.
+    pub(super) fn split_at(self, at: usize) -> [Self; 2] {
+        match self {
+            Self::InPlace => [Self::InPlace; 2],
+            Self::From(dy) => [Self::From(&dy[..at]), Self::From(&dy[at..])],
+            Self::Residual(dy) => [Self::Residual(&dy[..at]), Self::Residual(&dy[at..])],
+        }
+    }
+}
+
 simd! {
-    /// dx = a·dx + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
+    /// dx = a·dy + b·(x − mean) + c per channel, and dy of a residual. All `[rows, H]` or `[H]`.
     fn batch_norm_backward<T>(
+        dy: OutputGradient<'a, T>,
         x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
     ) |_| {
         let h = a.len();
-        for (x, dx) in x.chunks_exact(h).zip(dx.chunks_exact_mut(h)) {
+        for (row, (x, dx)) in x.chunks_exact(h).zip(dx.chunks_exact_mut(h)).enumerate() {
             let channels = mean.iter().zip(a).zip(b.iter().zip(c));
-            for ((&x, dx), ((&mean, &a), (&b, &c))) in x.iter().zip(dx).zip(channels) {
-                *dx = a * *dx + (b * (x - mean) + c);
-            }
-        }
-    }
-}
-
-simd! {
-    /// dx = a·dy + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
-    fn batch_norm_backward_from<T>(
-        dy: &'a [T], x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
-    ) |_| {
-        let h = a.len();
-        for ((dy, x), dx) in dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h)) {
-            let channels = mean.iter().zip(a).zip(b.iter().zip(c));
-            for (((&dy, &x), dx), ((&mean, &a), (&b, &c))) in dy.iter().zip(x).zip(dx).zip(channels) {
-                *dx = a * dy + (b * (x - mean) + c);
-            }
-        }
-    }
-}
-
-simd! {
-    /// dx = dy + a·dx + b·(x − mean) + c per channel. All `[rows, H]` or `[H]`.
-    fn batch_norm_backward_residual<T>(
-        dy: &'a [T], x: &'a [T], mean: &'a [T], a: &'a [T], b: &'a [T], c: &'a [T], dx: &'a mut [T],
-    ) |_| {
-        let h = a.len();
-        for ((dy, x), dx) in dy.chunks_exact(h).zip(x.chunks_exact(h)).zip(dx.chunks_exact_mut(h)) {
-            let channels = mean.iter().zip(a).zip(b.iter().zip(c));
-            for (((&dy, &x), dx), ((&mean, &a), (&b, &c))) in dy.iter().zip(x).zip(dx).zip(channels) {
-                *dx = dy + (a * *dx + (b * (x - mean) + c));
+            let all = x.iter().zip(dx).zip(channels);
+            match dy {
+                OutputGradient::InPlace => {
+                    for ((&x, dx), ((&mean, &a), (&b, &c))) in all {
+                        *dx = a * *dx + (b * (x - mean) + c);
+                    }
+                }
+                OutputGradient::From(dy) => {
+                    for (&dy, ((&x, dx), ((&mean, &a), (&b, &c)))) in dy[row * h..][..h].iter().zip(all) {
+                        *dx = a * dy + (b * (x - mean) + c);
+                    }
+                }
+                OutputGradient::Residual(dy) => {
+                    for (&dy, ((&x, dx), ((&mean, &a), (&b, &c)))) in dy[row * h..][..h].iter().zip(all) {
+                        *dx = dy + (a * *dx + (b * (x - mean) + c));
+                    }
+                }
             }
         }
     }

@@ -41,6 +41,7 @@ mod map;
 mod reference;
 mod state;
 
+use crate::attention::{AttentionGrads, check_lengths};
 use crate::error::{Error, Result, check_len, check_memory};
 use crate::par::{self, Disjoint};
 use crate::real::Real;
@@ -146,17 +147,6 @@ pub struct KernelisedInput<'a, T> {
     pub lengths: Option<&'a [usize]>,
 }
 
-/// Where the gradients go.
-#[derive(Debug)]
-pub struct KernelisedGrads<'a, T> {
-    /// ∂loss/∂q: `[B, L, Q]`.
-    pub q: &'a mut [T],
-    /// ∂loss/∂k: `[B, L, Q]`.
-    pub k: &'a mut [T],
-    /// ∂loss/∂v: `[B, L, Q]`.
-    pub v: &'a mut [T],
-}
-
 /// Plan and buffers of kernelised attention (see the [module](self)).
 ///
 /// Results are equal bit for bit whatever the number of threads.
@@ -208,10 +198,7 @@ impl<T: Real> Kernelised<T> {
         check_len(op, "saved", "[B, heads, L]", self.config.saved_len(), saved.len())?;
         let Self { config, forward: scratches, .. } = self;
         let pieces = config.batch * config.heads;
-        if scratches.is_empty() {
-            let scratch = || forward::Scratch::new(config);
-            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
-        }
+        par::fill(scratches, pieces, || forward::Scratch::new(config));
         let map = Map::new(config, input.w);
         let out = forward::Output { y: &Disjoint::new(y), saved: &Disjoint::new(saved) };
         par::for_each(scratches, pieces, |scratch, piece| {
@@ -231,7 +218,7 @@ impl<T: Real> Kernelised<T> {
         y: &[T],
         saved: &[T],
         dy: &[T],
-        grads: KernelisedGrads<'_, T>,
+        grads: AttentionGrads<'_, T>,
     ) -> Result<()> {
         let op = "Kernelised::backward";
         self.check_input(op, input)?;
@@ -242,13 +229,10 @@ impl<T: Real> Kernelised<T> {
         }
         let Self { config, backward: scratches, .. } = self;
         let pieces = config.batch * config.heads;
-        if scratches.is_empty() {
-            let scratch = || backward::Scratch::new(config);
-            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
-        }
+        par::fill(scratches, pieces, || backward::Scratch::new(config));
         let map = Map::new(config, input.w);
         let given = backward::Given { input, y, saved, dy };
-        let KernelisedGrads { q, k, v } = grads;
+        let AttentionGrads { q, k, v } = grads;
         let out = [q, k, v].map(|grad| Disjoint::new(grad));
         par::for_each(scratches, pieces, |scratch, piece| {
             let head = Head::new(config, input.lengths, piece);
@@ -268,15 +252,7 @@ impl<T: Real> Kernelised<T> {
             self.config.directions_len(),
             input.w.len(),
         )?;
-        let Some(lengths) = input.lengths else { return Ok(()) };
-        check_len(op, "lengths", "[B]", self.config.batch, lengths.len())?;
-        match lengths.iter().find(|&&length| length > self.config.len) {
-            None => Ok(()),
-            Some(length) => {
-                let what = format!("a length is {length}, but L is {}", self.config.len);
-                Err(Error::Invalid { op, what })
-            }
-        }
+        check_lengths(op, input.lengths, [self.config.batch, self.config.len])
     }
 
     fn check_activation(&self, op: &'static str, name: &'static str, x: &[T]) -> Result<()> {

@@ -43,6 +43,13 @@ enum StepMap {
     Favor(Arc<[f64]>, f64, f64),
 }
 
+/// Equal sums.
+impl PartialEq for KernelisedState {
+    fn eq(&self, other: &Self) -> bool {
+        self.sums == other.sums
+    }
+}
+
 impl KernelisedState {
     /// A stream before its first position; w `[m, d]` are the directions of FAVOR+. B and L of the sizes do not matter.
     ///

@@ -3,8 +3,9 @@
 use crate::common::random::{normal, rng};
 use crate::common::{error, to_f32, to_f64};
 use dss_kernels::Real;
+use dss_kernels::attention::AttentionGrads;
 use dss_kernels::kernelised::{
-    FeatureMap, Kernelised, KernelisedConfig, KernelisedGrads, KernelisedInput, KernelisedState,
+    FeatureMap, Kernelised, KernelisedConfig, KernelisedInput, KernelisedState,
     kernelised_reference,
 };
 
@@ -73,7 +74,7 @@ impl<T: Real> Case<T> {
         // The second call finds used buffers.
         for _ in 0..2 {
             plan.forward(&self.input(), &mut y, &mut saved).unwrap();
-            let grads = KernelisedGrads { q: &mut dq, k: &mut dk, v: &mut dv };
+            let grads = AttentionGrads { q: &mut dq, k: &mut dk, v: &mut dv };
             plan.backward(&self.input(), &y, &saved, &self.tensors[3], grads).unwrap();
         }
         [y, dq, dk, dv]

@@ -6,13 +6,12 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use dss_format::MixerContext;
-use dss_format::mixer::{CkconvConfig, MixerSettings};
+use dss_format::mixer::CkconvConfig;
 
-use super::recurrent::check_len;
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, Portrait, SequenceMixer, Subject};
+use super::{Init, Pass, Portrait, SequenceMixer, Subject, up_to, whole_only};
 use crate::composed::{constant, conv_dense};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::linear::parameter;
 use crate::prepared::Prepared;
 use crate::random::uniform;
@@ -30,7 +29,7 @@ pub struct CkconvLayer {
     #[module(skip)]
     config: CkconvConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 /// x·Wᵀ + b with W = g·v/|v| row by row.
@@ -97,20 +96,8 @@ impl CkconvLayer {
 }
 
 impl SequenceMixer for CkconvLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn check_len(&self, l: usize) -> Result<()> {
-        check_len(l)?;
-        let len = self.context.len;
-        if l <= len {
-            return Ok(());
-        }
-        let what = format!(
-            "the kernels of CKConv are made for sequences of length up to {len}, but got {l}; shorten the sequence"
-        );
-        Err(Error::invalid("CkconvLayer", what))
+        up_to("the kernels of CKConv are", l, self.context.len)
     }
 
     fn prepare(&self, l: usize) -> Result<Prepared> {
@@ -123,18 +110,9 @@ impl SequenceMixer for CkconvLayer {
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
-        let what = "the kernels of CKConv have a value of their own for every lag, which no state of fixed size can \
-                    hold: such a layer takes whole sequences only";
-        Err(Error::invalid("SequenceMixer::state", what))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Ckconv(self.clone()))
+        whole_only(
+            "the kernels of CKConv have a value of their own for every lag, which no state of fixed size can hold",
+        )
     }
 
     fn kernel(&self, l: usize) -> Option<Tensor<3>> {

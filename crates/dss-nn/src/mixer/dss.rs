@@ -3,13 +3,12 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_format::mixer::ssm::SsmSettings;
 use dss_format::mixer::{DssConfig, LambdaInit, MixerSettings, Variant};
 use dss_kernels::init;
 
 use super::modes::{numbers, pairs};
 use super::state::{ModesState, Recurrent};
-use super::state_space::{StateSpace, d_and_out};
+use super::state_space::{SsmParts, StateSpace, d_and_out};
 use super::{Init, Mixer, ModeStep, Modes, changed};
 use crate::carry;
 use crate::composed;
@@ -34,7 +33,7 @@ pub struct DssLayer {
     #[module(skip)]
     config: DssConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl DssLayer {
@@ -83,20 +82,8 @@ impl DssLayer {
 }
 
 impl StateSpace for DssLayer {
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn settings(&self) -> SsmSettings {
-        self.config.shared()
-    }
-
-    fn d(&self) -> Tensor<1> {
-        self.d.val()
-    }
-
-    fn out(&self) -> &Linear {
-        &self.out
+    fn parts(&self) -> SsmParts<'_> {
+        SsmParts { settings: self.config.shared(), d: &self.d, out: &self.out }
     }
 
     fn make_kernel(&self, l: usize) -> Result<Tensor<3>> {

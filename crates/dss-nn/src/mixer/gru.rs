@@ -4,11 +4,11 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, tanh};
 use dss_format::MixerContext;
-use dss_format::mixer::{GruConfig, MixerSettings};
+use dss_format::mixer::GruConfig;
 use dss_kernels::recurrent::Gru;
 
 use super::recurrent::{RecurrentNet, affine, at_positions, recurrent_mixer, row};
-use super::{Init, Mixer, Portrait};
+use super::{Init, Portrait};
 use crate::error::Result;
 use crate::linear::Linear;
 
@@ -23,7 +23,7 @@ pub struct GruLayer {
     /// `[3H, H]`: what they get of the state.
     pub hidden: Linear,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl GruLayer {
@@ -47,10 +47,6 @@ pub(super) fn gru_step([weight, bias]: [&Tensor<2>; 2], z: Tensor<2>, h: Tensor<
 impl RecurrentNet for GruLayer {
     type Cell = Gru;
 
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn cell(&self) -> Gru {
         Gru { n: self.context.h }
     }
@@ -69,11 +65,6 @@ impl RecurrentNet for GruLayer {
 
     fn spectra(&self) -> Vec<Portrait> {
         Portrait::spectra_of_gates(&GATES, self.hidden.weight.val())
-    }
-
-    fn with_step(&self, r: f64) -> Result<Mixer> {
-        GruConfig {}.at_step(r)?;
-        Ok(Mixer::Gru(self.clone()))
     }
 }
 

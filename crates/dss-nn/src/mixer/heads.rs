@@ -4,7 +4,6 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use crate::composed::position_mask;
-use crate::error::{Error, Result};
 
 /// `[B, L, Q]` -> `[B, heads, L, d]`: head i has the channels from i·d on.
 pub(super) fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
@@ -55,18 +54,6 @@ pub(super) fn flags(
     device: &Device,
 ) -> Tensor<4, Bool> {
     Tensor::<4, Bool>::from_data(TensorData::new(flags, shape), device).expand(full)
-}
-
-/// Sequences have from 1 to `len` positions: what a mixer sees depends on the length it is made for.
-pub(super) fn check_len(mixer: &'static str, l: usize, len: usize) -> Result<()> {
-    super::recurrent::check_len(l)?;
-    if l <= len {
-        return Ok(());
-    }
-    let what = format!(
-        "{mixer} is made for sequences of length up to {len}, but got {l}; shorten the sequence"
-    );
-    Err(Error::invalid("SequenceMixer", what))
 }
 
 /// softmax(q·kᵀ) `[B, heads, M, L]` of q `[B, heads, M, d]` and k `[B, heads, L, d]`; keys at and beyond a length have

@@ -24,7 +24,7 @@ pub struct LinearAttentionLayer {
     #[module(skip)]
     config: LinearAttentionConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl LinearAttentionLayer {
@@ -33,17 +33,9 @@ impl LinearAttentionLayer {
         context: MixerContext,
         init: &Init,
     ) -> Result<Self> {
-        let (h, width) = (context.h, config.frame().width_in(context.h));
-        let map =
-            |name, inputs, outputs| Projection::init(name, inputs, outputs, config.bias, init);
-        Ok(Self {
-            q: map("q", h, width),
-            k: map("k", h, width),
-            v: map("v", h, width),
-            out: map("out", width, h),
-            config: *config,
-            context,
-        })
+        let width = config.frame().width_in(context.h);
+        let [q, k, v, out] = Projection::around_heads(context.h, width, config.bias, init);
+        Ok(Self { q, k, v, out, config: *config, context })
     }
 
     fn heads(&self) -> Heads {
@@ -61,4 +53,4 @@ impl LinearAttentionLayer {
     }
 }
 
-kernelised_mixer!(LinearAttentionLayer, LinearAttention);
+kernelised_mixer!(LinearAttentionLayer);

@@ -6,7 +6,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::tanh;
 use dss_format::MixerContext;
-use dss_format::mixer::{LipschitzRnnConfig, MixerConfig, MixerSettings};
+use dss_format::mixer::LipschitzRnnConfig;
 use dss_kernels::recurrent::LipschitzRnn;
 
 use super::recurrent::solver::integrate;
@@ -28,7 +28,7 @@ pub struct LipschitzRnnLayer {
     #[module(skip)]
     config: LipschitzRnnConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl LipschitzRnnLayer {
@@ -59,10 +59,6 @@ impl LipschitzRnnLayer {
 
 impl RecurrentNet for LipschitzRnnLayer {
     type Cell = LipschitzRnn;
-
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
 
     fn cell(&self) -> LipschitzRnn {
         let LipschitzRnnConfig { step, solver, .. } = self.config;
@@ -96,9 +92,7 @@ impl RecurrentNet for LipschitzRnnLayer {
 
     fn with_step(&self, r: f64) -> Result<Mixer> {
         let mut next = self.clone();
-        if let MixerConfig::LipschitzRnn(config) = self.config.at_step(r)? {
-            next.config = config;
-        }
+        next.config.step *= r;
         next.context = self.context.at_step(r);
         Ok(Mixer::LipschitzRnn(next))
     }

@@ -4,14 +4,14 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_format::mixer::{LruConfig, MixerSettings};
+use dss_format::mixer::LruConfig;
 use dss_kernels::recurrent::Diagonal;
 use rand::RngExt;
 
 use super::recurrent::diagonal::{diagonal_step, exponential_row, readout, times};
 use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::state_space::d_and_out;
-use super::{Init, Mixer, Pass, Portrait, StableEdge, Subject};
+use super::{Init, Pass, Portrait, StableEdge, Subject};
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
 use crate::random::normal;
@@ -36,7 +36,7 @@ pub struct LruLayer {
     #[module(skip)]
     config: LruConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl LruLayer {
@@ -76,10 +76,6 @@ impl LruLayer {
 impl RecurrentNet for LruLayer {
     type Cell = Diagonal;
 
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn cell(&self) -> Diagonal {
         Diagonal { n: self.config.n }
     }
@@ -117,11 +113,6 @@ impl RecurrentNet for LruLayer {
         });
         let (eigenvalues, edge) = (eigenvalues.collect(), StableEdge::UnitCircle);
         vec![Portrait { name: "λ", subject: Subject::Spectrum { eigenvalues, edge } }]
-    }
-
-    fn with_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Lru(self.clone()))
     }
 }
 

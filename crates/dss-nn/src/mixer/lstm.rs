@@ -4,11 +4,11 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, tanh};
 use dss_format::MixerContext;
-use dss_format::mixer::{LstmConfig, MixerSettings};
+use dss_format::mixer::LstmConfig;
 use dss_kernels::recurrent::Lstm;
 
 use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer};
-use super::{Init, Mixer, Portrait};
+use super::{Init, Portrait};
 use crate::error::Result;
 use crate::linear::Linear;
 
@@ -20,7 +20,7 @@ pub struct LstmLayer {
     /// `[4H, H]`: what they get of the state.
     pub hidden: Linear,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl LstmLayer {
@@ -33,10 +33,6 @@ impl LstmLayer {
 
 impl RecurrentNet for LstmLayer {
     type Cell = Lstm;
-
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
 
     fn cell(&self) -> Lstm {
         Lstm { n: self.context.h }
@@ -67,11 +63,6 @@ impl RecurrentNet for LstmLayer {
     fn spectra(&self) -> Vec<Portrait> {
         let gates = ["input gate", "forget gate", "cell", "output gate"];
         Portrait::spectra_of_gates(&gates, self.hidden.weight.val())
-    }
-
-    fn with_step(&self, r: f64) -> Result<Mixer> {
-        LstmConfig {}.at_step(r)?;
-        Ok(Mixer::Lstm(self.clone()))
     }
 }
 

@@ -7,16 +7,16 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use dss_format::mixer::{LunaConfig, MixerSettings};
+use dss_format::mixer::LunaConfig;
 use dss_format::{MixerContext, NormKind};
 
 use super::heads::{join, split, weights};
-use super::recurrent::{at_positions, check_len};
+use super::recurrent::at_positions;
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, Portrait, SequenceMixer};
+use super::{Init, Pass, Portrait, SequenceMixer, whole_only};
 use crate::composed::position_mask;
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::linear::{Linear, parameter};
 use crate::norm::Norm;
 use crate::positions;
@@ -45,7 +45,7 @@ pub struct LunaLayer {
     #[module(skip)]
     config: LunaConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl LunaLayer {
@@ -128,19 +128,6 @@ impl LunaLayer {
 }
 
 impl SequenceMixer for LunaLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn check_len(&self, l: usize) -> Result<()> {
-        check_len(l)
-    }
-
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        check_len(l)?;
-        Ok(Prepared::default())
-    }
-
     /// With fixed position vectors as the second stream.
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let p = self.lone_stream(&u);
@@ -163,17 +150,7 @@ impl SequenceMixer for LunaLayer {
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
-        let what = "the second stream of Luna packs the whole sequence: such a layer takes whole sequences only";
-        Err(Error::invalid("SequenceMixer::state", what))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Luna(self.clone()))
+        whole_only("the second stream of Luna packs the whole sequence")
     }
 
     fn portraits(&self, u: Tensor<3>, side: Option<&Tensor<3>>) -> Vec<Portrait> {

@@ -6,13 +6,12 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
 use dss_format::MixerContext;
-use dss_format::mixer::ssm::SsmSettings;
-use dss_format::mixer::{Delta, MegaEmaConfig, MixerSettings, Variant};
+use dss_format::mixer::{Delta, MegaEmaConfig, Variant};
 
 use super::modes::numbers;
 use super::state::{ModesState, Recurrent};
-use super::state_space::{StateSpace, d_and_out};
-use super::{Init, Mixer, ModeStep, Modes};
+use super::state_space::{SsmParts, StateSpace, d_and_out};
+use super::{Init, ModeStep, Modes};
 use crate::composed;
 use crate::dispatch;
 use crate::error::Result;
@@ -38,7 +37,7 @@ pub struct MegaEmaLayer {
     #[module(skip)]
     config: MegaEmaConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl MegaEmaLayer {
@@ -84,20 +83,8 @@ impl MegaEmaLayer {
 }
 
 impl StateSpace for MegaEmaLayer {
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn settings(&self) -> SsmSettings {
-        self.config.shared()
-    }
-
-    fn d(&self) -> Tensor<1> {
-        self.d.val()
-    }
-
-    fn out(&self) -> &Linear {
-        &self.out
+    fn parts(&self) -> SsmParts<'_> {
+        SsmParts { settings: self.config.shared(), d: &self.d, out: &self.out }
     }
 
     fn make_kernel(&self, l: usize) -> Result<Tensor<3>> {
@@ -122,11 +109,6 @@ impl StateSpace for MegaEmaLayer {
             initial: Vec::new(),
             initial_name: "",
         }
-    }
-
-    fn with_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::MegaEma(self.clone()))
     }
 
     fn recurrence(&self, batch: usize) -> Result<Box<dyn Recurrent>> {

@@ -10,7 +10,7 @@ mod ckconv;
 mod dss;
 mod exp_rnn;
 mod fnet;
-mod gathered;
+mod fused_attention;
 mod gru;
 mod h_transformer_1d;
 mod heads;
@@ -103,6 +103,12 @@ macro_rules! mixers {
                 }
             }
         }
+
+        $(impl HasContext for $layer {
+            fn context(&self) -> &MixerContext {
+                &self.context
+            }
+        })*
     };
 }
 
@@ -160,19 +166,27 @@ fn not_a_mixer(config: &MixerConfig) -> Error {
     Error::invalid("Mixer", what)
 }
 
-/// A map of sequences `[B, L, H]` -> `[B, L, H]`.
-pub trait SequenceMixer: Debug {
+/// A part of a model.
+pub trait HasContext {
     /// What it knows of the model around it.
     fn context(&self) -> &MixerContext;
+}
 
+/// A map of sequences `[B, L, H]` -> `[B, L, H]`.
+pub trait SequenceMixer: HasContext + Debug {
     /// Sequences of length l are possible.
-    fn check_len(&self, l: usize) -> Result<()>;
+    fn check_len(&self, l: usize) -> Result<()> {
+        at_least_one(l)
+    }
 
     /// What does not depend on the batch, for sequences of length l: computed once and used by several passes.
     ///
     /// # Errors
     /// As [`Self::check_len`].
-    fn prepare(&self, l: usize) -> Result<Prepared>;
+    fn prepare(&self, l: usize) -> Result<Prepared> {
+        self.check_len(l)?;
+        Ok(Prepared::default())
+    }
 
     /// Whole sequences u `[B, L, H]` -> `[B, L, H]`, without norm and residual.
     fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3>;
@@ -207,13 +221,17 @@ pub trait SequenceMixer: Debug {
 
     /// The next position of all streams: `[B, H]` -> `[B, H]`, equal to that position of [`Self::mix`] in evaluation.
     /// Not differentiable.
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>>;
+    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
+        state.step(u)
+    }
 
     /// The same map of input with r times the step: lengths are divided by r.
     ///
     /// # Errors
     /// If it has no step.
-    fn at_step(&self, r: f64) -> Result<Mixer>;
+    fn at_step(&self, _r: f64) -> Result<Mixer> {
+        Err(no_step())
+    }
 
     /// What B streams carry from window to window before the first: see [`crate::carry`].
     ///
@@ -253,6 +271,45 @@ pub trait SequenceMixer: Debug {
 
     /// Why sequences longer than those of training may be given.
     fn past_end(&self) -> String;
+}
+
+/// Sequences have at least one position.
+fn at_least_one(l: usize) -> Result<()> {
+    match l {
+        0 => Err(Error::invalid("SequenceMixer", "a sequence must have at least one position")),
+        _ => Ok(()),
+    }
+}
+
+/// Sequences have from 1 to `len` positions: what a mixer sees depends on the length that `part` is made for.
+fn up_to(part: &str, l: usize, len: usize) -> Result<()> {
+    at_least_one(l)?;
+    if l <= len {
+        return Ok(());
+    }
+    let what = format!(
+        "{part} made for sequences of length up to {len}, but got {l}; shorten the sequence"
+    );
+    Err(Error::invalid("SequenceMixer", what))
+}
+
+/// There is no state of a mixer, and why.
+fn whole_only(why: &str) -> Result<MixerState> {
+    let what = format!("{why}: such a layer takes whole sequences only");
+    Err(Error::invalid("SequenceMixer::state", what))
+}
+
+/// No state of a mixer that sees what follows a position.
+fn check_forwards(context: &MixerContext) -> Result<()> {
+    match context.bidirectional {
+        true => whole_only("the layer looks ahead (bidirectional)").map(|_| ()),
+        false => Ok(()),
+    }
+}
+
+/// A mixer whose steps have no duration cannot run at another rate.
+fn no_step() -> Error {
+    Error::invalid("at_step", "this mixer has no step, so it cannot run at another rate")
 }
 
 /// One pass over a batch, as a mixer sees it.

@@ -12,12 +12,12 @@ use burn::tensor::Tensor;
 use burn::tensor::module::conv1d;
 use burn::tensor::ops::ConvOptions;
 use dss_format::MixerContext;
-use dss_format::mixer::{MixerSettings, NystromConfig};
+use dss_format::mixer::NystromConfig;
 
 use super::heads::{join, split, weights};
-use super::recurrent::{at_positions, check_len};
+use super::recurrent::at_positions;
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, Portrait, SequenceMixer};
+use super::{Init, Pass, Portrait, SequenceMixer, at_least_one, whole_only};
 use crate::composed::position_mask;
 use crate::error::{Error, Result};
 use crate::linear::{Linear, parameter};
@@ -40,7 +40,7 @@ pub struct NystromLayer {
     #[module(skip)]
     config: NystromConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 /// One kernel per head over the length.
@@ -161,12 +161,8 @@ impl NystromLayer {
 }
 
 impl SequenceMixer for NystromLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn check_len(&self, l: usize) -> Result<()> {
-        check_len(l)?;
+        at_least_one(l)?;
         let len = self.padded_len();
         if l <= len {
             return Ok(());
@@ -178,28 +174,12 @@ impl SequenceMixer for NystromLayer {
         Err(Error::invalid("NystromLayer", what))
     }
 
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        self.check_len(l)?;
-        Ok(Prepared::default())
-    }
-
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         at_positions(&self.out, self.attend(u, pass.lengths.as_deref()))
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
-        let what = "the landmarks of Nyströmformer are means over the whole sequence: such a layer takes whole \
-                    sequences only";
-        Err(Error::invalid("SequenceMixer::state", what))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Nystrom(self.clone()))
+        whole_only("the landmarks of Nyströmformer are means over the whole sequence")
     }
 
     /// F·A⁺·B: what the landmarks make of attention. Six iterations leave some of it below 0.

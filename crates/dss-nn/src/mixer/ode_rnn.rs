@@ -5,7 +5,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::activation::tanh;
 use dss_format::MixerContext;
-use dss_format::mixer::{MixerConfig, MixerSettings, OdeRnnConfig};
+use dss_format::mixer::OdeRnnConfig;
 use dss_kernels::recurrent::OdeRnn;
 
 use super::gru::{GATES, gru_step};
@@ -28,7 +28,7 @@ pub struct OdeRnnLayer {
     #[module(skip)]
     config: OdeRnnConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl OdeRnnLayer {
@@ -44,10 +44,6 @@ impl OdeRnnLayer {
 
 impl RecurrentNet for OdeRnnLayer {
     type Cell = OdeRnn;
-
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
 
     fn cell(&self) -> OdeRnn {
         let OdeRnnConfig { width, field_layers: layers, solver, substeps, .. } = self.config;
@@ -102,9 +98,7 @@ impl RecurrentNet for OdeRnnLayer {
 
     fn with_step(&self, r: f64) -> Result<Mixer> {
         let mut next = self.clone();
-        if let MixerConfig::OdeRnn(config) = self.config.at_step(r)? {
-            next.config = config;
-        }
+        next.config.step *= r;
         next.context = self.context.at_step(r);
         Ok(Mixer::OdeRnn(next))
     }

@@ -28,7 +28,7 @@ pub struct PerformerLayer {
     #[module(skip)]
     config: PerformerConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl PerformerLayer {
@@ -37,10 +37,9 @@ impl PerformerLayer {
         context: MixerContext,
         init: &Init,
     ) -> Result<Self> {
-        let (h, width) = (context.h, config.frame().width_in(context.h));
-        let map = |name, inputs, outputs| {
-            config.project.then(|| Projection::init(name, inputs, outputs, config.bias, init))
-        };
+        let width = config.frame().width_in(context.h);
+        let maps = Projection::around_heads(context.h, width, config.bias, init);
+        let [q, k, v, out] = maps.map(|map| config.project.then_some(map));
         let features = (config.kernel == PerformerKernel::Favor).then(|| {
             let d = width / config.heads;
             let m = config.features_in(d);
@@ -48,15 +47,7 @@ impl PerformerLayer {
             let w = Tensor::from_data(TensorData::new(w, [m, d]), init.device);
             Param::initialized(ParamId::new(), w)
         });
-        Ok(Self {
-            q: map("q", h, width),
-            k: map("k", h, width),
-            v: map("v", h, width),
-            out: map("out", width, h),
-            features,
-            config: *config,
-            context,
-        })
+        Ok(Self { q, k, v, out, features, config: *config, context })
     }
 
     fn heads(&self) -> Heads {
@@ -80,4 +71,4 @@ impl PerformerLayer {
     }
 }
 
-kernelised_mixer!(PerformerLayer, Performer);
+kernelised_mixer!(PerformerLayer);

@@ -3,13 +3,12 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 use dss_format::MixerContext;
-use dss_format::mixer::ssm::SsmSettings;
 use dss_format::mixer::{MixerSettings, S4Config};
 use dss_kernels::{C64, init, s4};
 
 use super::modes::{left_lambda, numbers, pairs};
 use super::state::{Recurrent, S4Streams};
-use super::state_space::{StateSpace, d_and_out};
+use super::state_space::{SsmParts, StateSpace, d_and_out};
 use super::{Init, Mixer, ModeStep, Modes, changed};
 use crate::dispatch;
 use crate::error::{Error, Result};
@@ -38,7 +37,7 @@ pub struct S4Layer {
     #[module(skip)]
     config: S4Config,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl S4Layer {
@@ -115,20 +114,8 @@ impl S4Layer {
 }
 
 impl StateSpace for S4Layer {
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn settings(&self) -> SsmSettings {
-        self.config.shared()
-    }
-
-    fn d(&self) -> Tensor<1> {
-        self.d.val()
-    }
-
-    fn out(&self) -> &Linear {
-        &self.out
+    fn parts(&self) -> SsmParts<'_> {
+        SsmParts { settings: self.config.shared(), d: &self.d, out: &self.out }
     }
 
     fn make_kernel(&self, l: usize) -> Result<Tensor<3>> {

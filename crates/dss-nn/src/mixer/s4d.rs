@@ -3,13 +3,12 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_format::mixer::ssm::SsmSettings;
 use dss_format::mixer::{Discretisation, MixerSettings, S4dConfig, S4dInit};
 use dss_kernels::init;
 
 use super::modes::{left_lambda, numbers, pairs};
 use super::state::{ModesState, Recurrent};
-use super::state_space::{StateSpace, d_and_out};
+use super::state_space::{SsmParts, StateSpace, d_and_out};
 use super::{Init, Mixer, ModeStep, Modes, changed};
 use crate::composed;
 use crate::dispatch;
@@ -35,7 +34,7 @@ pub struct S4dLayer {
     #[module(skip)]
     config: S4dConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl S4dLayer {
@@ -72,20 +71,8 @@ impl S4dLayer {
 }
 
 impl StateSpace for S4dLayer {
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn settings(&self) -> SsmSettings {
-        self.config.shared()
-    }
-
-    fn d(&self) -> Tensor<1> {
-        self.d.val()
-    }
-
-    fn out(&self) -> &Linear {
-        &self.out
+    fn parts(&self) -> SsmParts<'_> {
+        SsmParts { settings: self.config.shared(), d: &self.d, out: &self.out }
     }
 
     fn make_kernel(&self, l: usize) -> Result<Tensor<3>> {

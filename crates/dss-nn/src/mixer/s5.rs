@@ -42,7 +42,7 @@ pub struct S5Layer {
     #[module(skip)]
     config: S5Config,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl S5Layer {
@@ -80,10 +80,6 @@ impl S5Layer {
 
 impl RecurrentNet for S5Layer {
     type Cell = Diagonal;
-
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
 
     fn cell(&self) -> Diagonal {
         Diagonal { n: self.config.n / 2 }

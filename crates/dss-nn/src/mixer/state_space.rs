@@ -9,7 +9,10 @@ use dss_format::MixerContext;
 use dss_format::mixer::ssm::SsmSettings;
 
 use super::state::{MixerState, Recurrent};
-use super::{BlockNorm, Init, Mixer, Modes, Pass, SequenceMixer};
+use super::{
+    BlockNorm, HasContext, Init, Mixer, Modes, Pass, SequenceMixer, at_least_one, check_forwards,
+    no_step, whole_only,
+};
 use crate::composed;
 use crate::dispatch;
 use crate::error::{Error, Result};
@@ -18,19 +21,20 @@ use crate::ops::{BatchStats, BlockParams, BlockSpec};
 use crate::prepared::Prepared;
 use crate::random::normal;
 
-/// What the shared layer asks of a kind of state space.
-pub(crate) trait StateSpace: Debug {
-    /// What it knows of the model around it.
-    fn place(&self) -> &MixerContext;
-
-    /// What it shares with the other kinds.
-    fn settings(&self) -> SsmSettings;
-
+/// What every state space has.
+pub(crate) struct SsmParts<'a> {
+    /// Those that it shares with the other kinds.
+    pub settings: SsmSettings,
     /// D: `[H]`.
-    fn d(&self) -> Tensor<1>;
-
+    pub d: &'a Param<Tensor<1>>,
     /// The output projection, `[H, H]` or `[2H, H]`.
-    fn out(&self) -> &Linear;
+    pub out: &'a Linear,
+}
+
+/// What the shared layer asks of a kind of state space.
+pub(crate) trait StateSpace: HasContext + Debug {
+    /// What every state space has.
+    fn parts(&self) -> SsmParts<'_>;
 
     /// K: `[C, H, taps]` for sequences of length l; an error where [`Self::check_longer`] gives one.
     fn make_kernel(&self, l: usize) -> Result<Tensor<3>>;
@@ -50,7 +54,9 @@ pub(crate) trait StateSpace: Debug {
 
     /// With r times the step: Δ becomes r·Δ, lengths L/r (rounded up). Kernels then are sums over r taps of the old one,
     /// up to the error of the bilinear rule.
-    fn with_step(&self, r: f64) -> Result<Mixer>;
+    fn with_step(&self, _r: f64) -> Result<Mixer> {
+        Err(no_step())
+    }
 
     /// `batch` streams before their first step.
     fn recurrence(&self, batch: usize) -> Result<Box<dyn Recurrent>>;
@@ -67,12 +73,12 @@ pub(crate) trait StateSpace: Debug {
 
     /// How many taps the kernel has for sequences of length l.
     fn taps(&self, l: usize) -> usize {
-        self.settings().taps(l)
+        self.parts().settings.taps(l)
     }
 
     /// The taps at the training length: what the softmax's normaliser and S4's C̃ go by.
     fn norm_len(&self) -> usize {
-        self.taps(self.place().len)
+        self.taps(self.context().len)
     }
 }
 
@@ -84,19 +90,10 @@ pub(super) fn d_and_out(glu: bool, h: usize, init: &Init) -> (Param<Tensor<1>>, 
 }
 
 impl<S: StateSpace> SequenceMixer for S {
-    fn context(&self) -> &MixerContext {
-        self.place()
-    }
-
     /// The kernel of a softmax layer with Re λ > 0 ends at the training length; S4 has a longer one unless its Δ is too
     /// small.
     fn check_len(&self, l: usize) -> Result<()> {
-        if l == 0 {
-            return Err(Error::invalid(
-                "SequenceMixer",
-                "a sequence must have at least one position",
-            ));
-        }
+        at_least_one(l)?;
         if self.taps(l) <= self.norm_len() {
             return Ok(());
         }
@@ -110,7 +107,8 @@ impl<S: StateSpace> SequenceMixer for S {
     }
 
     fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3> {
-        let bidirectional = self.place().bidirectional;
+        let bidirectional = self.context().bidirectional;
+        let SsmParts { settings, d, out } = self.parts();
         let u = match &pass.lengths {
             Some(lengths) if bidirectional => {
                 let mask = composed::position_mask(lengths, u.dims()[1], &u.device(), u.dtype());
@@ -119,10 +117,9 @@ impl<S: StateSpace> SequenceMixer for S {
             _ => u,
         };
         let y =
-            composed::mix(u, prepared.expect_kernel(), self.d(), pass.past.clone(), bidirectional);
+            composed::mix(u, prepared.expect_kernel(), d.val(), pass.past.clone(), bidirectional);
         let y = pass.dropped(y, 0);
-        let out = self.out();
-        composed::project(y, out.weight.val(), out.bias.val(), self.settings().glu)
+        composed::project(y, out.weight.val(), out.bias.val(), settings.glu)
     }
 
     fn block(
@@ -132,12 +129,13 @@ impl<S: StateSpace> SequenceMixer for S {
         pass: &Pass,
         norm: &BlockNorm,
     ) -> Option<(Tensor<3>, Option<BatchStats>)> {
-        let MixerContext { bidirectional, form, .. } = *self.place();
+        let MixerContext { bidirectional, form, .. } = *self.context();
+        let SsmParts { settings, d, out } = self.parts();
         let params = BlockParams {
             k: prepared.expect_kernel(),
-            d: self.d(),
-            out_weight: self.out().weight.val(),
-            out_bias: self.out().bias.val(),
+            d: d.val(),
+            out_weight: out.weight.val(),
+            out_bias: out.bias.val(),
             gamma: norm.norm.gamma.val(),
             beta: norm.norm.beta.val(),
             past: pass.past.clone(),
@@ -145,7 +143,7 @@ impl<S: StateSpace> SequenceMixer for S {
         let spec = BlockSpec {
             prenorm: norm.prenorm,
             norm: norm.mode.clone(),
-            glu: self.settings().glu,
+            glu: settings.glu,
             bidirectional,
             lengths: pass.lengths.clone().filter(|_| bidirectional),
             masks: pass.masks.clone(),
@@ -154,25 +152,19 @@ impl<S: StateSpace> SequenceMixer for S {
     }
 
     fn state(&self, batch: usize) -> Result<MixerState> {
-        let refuse = |why: &str| {
-            let what = format!("{why}: such a layer takes whole sequences only");
-            Err(Error::invalid("SequenceMixer::state", what))
-        };
-        let MixerContext { h, len, bidirectional, .. } = *self.place();
-        if bidirectional {
-            return refuse("the layer looks ahead (bidirectional)");
-        }
-        if (1..len).contains(&self.settings().kernel_len) {
-            return refuse("the kernel is cut (kernel_len)");
+        let MixerContext { h, len, .. } = *self.context();
+        check_forwards(self.context())?;
+        if (1..len).contains(&self.parts().settings.kernel_len) {
+            return whole_only("the kernel is cut (kernel_len)");
         }
         Ok(MixerState::new(self.recurrence(batch)?, [batch, h]))
     }
 
     fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
+        let SsmParts { settings, d, out } = self.parts();
         let y = state.step(u.clone())?;
-        let y = composed::gelu(y + u * self.d().unsqueeze());
-        let out = self.out();
-        Ok(composed::project(y, out.weight.val(), out.bias.val(), self.settings().glu))
+        let y = composed::gelu(y + u * d.val().unsqueeze());
+        Ok(composed::project(y, out.weight.val(), out.bias.val(), settings.glu))
     }
 
     fn at_step(&self, r: f64) -> Result<Mixer> {
@@ -196,11 +188,11 @@ impl<S: StateSpace> SequenceMixer for S {
     }
 
     fn past_end(&self) -> String {
-        match self.settings().kernel_len {
+        match self.parts().settings.kernel_len {
             0 => self
                 .beyond_training()
                 .unwrap_or_else(|| "the kernel does not depend on the length".to_owned()),
-            cut => format!("every layer sees {} steps at most", cut.min(self.place().len)),
+            cut => format!("every layer sees {} steps at most", cut.min(self.context().len)),
         }
     }
 }

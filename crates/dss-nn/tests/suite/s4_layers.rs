@@ -11,7 +11,7 @@ use dss_nn::config::{
     S4dInit,
 };
 use dss_nn::mixer::S4Layer;
-use dss_nn::{Mixer, Model, SequenceMixer};
+use dss_nn::{HasContext, Mixer, Model, SequenceMixer};
 
 fn as_s4(layer: &mut Mixer) -> &mut S4Layer {
     let Mixer::S4(layer) = layer else { panic!("not S4") };

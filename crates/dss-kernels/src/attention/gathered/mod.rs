@@ -141,10 +141,7 @@ impl<T: Real> Gathered<T> {
         self.check(op, &[("q", input.q), ("k", input.k), ("v", input.v), ("y", y)], saved)?;
         let Self { config, forward: scratches, .. } = self;
         let pieces = config.batch * config.heads;
-        if scratches.is_empty() {
-            let scratch = || forward::Scratch::new(config.len, config.head_dim);
-            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
-        }
+        par::fill(scratches, pieces, || forward::Scratch::new(config.len, config.head_dim));
         let (y, saved) = (Disjoint::new(y), Disjoint::new(saved));
         par::for_each(scratches, pieces, |scratch, index| {
             let head = Head::new(&config.sizes(), None, index);
@@ -172,10 +169,7 @@ impl<T: Real> Gathered<T> {
         self.check(op, &outputs, saved)?;
         let Self { config, backward: scratches, .. } = self;
         let pieces = config.batch * config.heads;
-        if scratches.is_empty() {
-            let scratch = || backward::Scratch::new(config.len, config.head_dim);
-            scratches.extend((0..par::workers().min(pieces)).map(|_| scratch()));
-        }
+        par::fill(scratches, pieces, || backward::Scratch::new(config.len, config.head_dim));
         let out = [grads.q, grads.k, grads.v].map(Disjoint::new);
         par::for_each(scratches, pieces, |scratch, index| {
             let head = Head::new(&config.sizes(), None, index);

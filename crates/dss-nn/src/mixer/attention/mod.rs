@@ -3,18 +3,21 @@
 //! In the fused form memory is O(L·Q): no `[L, L]` matrix is kept. The composed form is the specification.
 
 mod composed;
-mod fused;
 mod state;
+
+use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::mixer::AttentionConfig;
 use dss_format::{Form, MixerContext};
+use dss_kernels::attention;
 
+use super::fused_attention::{self, AttentionOp};
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, Portrait, SequenceMixer};
+use super::{Init, Pass, Portrait, SequenceMixer, check_forwards};
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::feed_forward::xavier;
 use crate::linear::parameter;
 use crate::prepared::Prepared;
@@ -34,7 +37,7 @@ pub struct AttentionLayer {
     #[module(skip)]
     config: AttentionConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 /// A linear map, with a bias or without.
@@ -63,6 +66,12 @@ impl Projection {
         Self { weight, bias }
     }
 
+    /// Those of queries, keys, values and the output around heads of `width` channels.
+    pub(super) fn around_heads(h: usize, width: usize, bias: bool, init: &Init) -> [Self; 4] {
+        let maps = [("q", h, width), ("k", h, width), ("v", h, width), ("out", width, h)];
+        maps.map(|(name, inputs, outputs)| Self::init(name, inputs, outputs, bias, init))
+    }
+
     /// `[.., in]` -> `[.., out]`.
     pub(super) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let mut shape = x.dims();
@@ -82,17 +91,9 @@ impl AttentionLayer {
         context: MixerContext,
         init: &Init,
     ) -> Result<Self> {
-        let (h, width) = (context.h, config.width_in(context.h));
-        let map =
-            |name, inputs, outputs| Projection::init(name, inputs, outputs, config.bias, init);
-        Ok(Self {
-            q: map("q", h, width),
-            k: map("k", h, width),
-            v: map("v", h, width),
-            out: map("out", width, h),
-            config: *config,
-            context,
-        })
+        let width = config.width_in(context.h);
+        let [q, k, v, out] = Projection::around_heads(context.h, width, config.bias, init);
+        Ok(Self { q, k, v, out, config: *config, context })
     }
 
     fn spec(&self) -> AttentionSpec {
@@ -104,55 +105,29 @@ impl AttentionLayer {
 pub(super) fn attend(
     form: Form,
     qkv: [Tensor<3>; 3],
-    lengths: Option<&[usize]>,
+    lengths: Option<&Arc<[usize]>>,
     spec: AttentionSpec,
 ) -> Tensor<3> {
-    match dispatch::is_fused(form, &qkv[0]) {
-        true => fused::attention(qkv, lengths, spec),
-        false => composed::attention(qkv, lengths, spec),
+    if !dispatch::is_fused(form, &qkv[0]) {
+        return composed::attention(qkv, lengths.map(|lengths| &**lengths), spec);
     }
+    let [batch, len, width] = qkv[0].dims();
+    let AttentionSpec { heads, causal } = spec;
+    let sizes = attention::AttentionConfig { batch, len, heads, head_dim: width / heads, causal };
+    let op = AttentionOp::Softmax(sizes, lengths.cloned());
+    fused_attention::attention(op, &qkv, None)
 }
 
 impl SequenceMixer for AttentionLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn check_len(&self, l: usize) -> Result<()> {
-        match l {
-            0 => Err(Error::invalid("SequenceMixer", "a sequence must have at least one position")),
-            _ => Ok(()),
-        }
-    }
-
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        self.check_len(l)?;
-        Ok(Prepared::default())
-    }
-
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
-        self.out.forward(attend(self.context.form, qkv, pass.lengths.as_deref(), self.spec()))
+        self.out.forward(attend(self.context.form, qkv, pass.lengths.as_ref(), self.spec()))
     }
 
     fn state(&self, batch: usize) -> Result<MixerState> {
-        if self.context.bidirectional {
-            let what =
-                "the layer looks ahead (bidirectional): such a layer takes whole sequences only";
-            return Err(Error::invalid("SequenceMixer::state", what));
-        }
+        check_forwards(&self.context)?;
         let state = AttentionState::new(self.clone(), batch);
         Ok(MixerState::new(Box::new(state), [batch, self.context.h]))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        use dss_format::mixer::MixerSettings;
-        self.config.at_step(r)?;
-        Ok(Mixer::Attention(self.clone()))
     }
 
     fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {

@@ -5,20 +5,21 @@
 
 mod composed;
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_format::mixer::{BigbirdConfig, MixerSettings};
+use dss_format::mixer::BigbirdConfig;
 use dss_kernels::attention::gathered::{BlockTiles, GatheredConfig};
 use rand::RngExt;
 
 use super::attention::{AttentionSpec, Projection, attend};
-use super::gathered::gathered;
-use super::heads::check_len;
+use super::fused_attention::{self, AttentionOp};
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer, fixed};
+use super::{Init, Pass, SequenceMixer, fixed, up_to, whole_only};
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::prepared::Prepared;
 
 /// A BigBird layer.
@@ -37,7 +38,7 @@ pub struct BigbirdLayer {
     #[module(skip)]
     config: BigbirdConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 /// Which blocks see which.
@@ -53,23 +54,14 @@ struct BlockSpec {
 
 impl BigbirdLayer {
     pub(super) fn init(config: &BigbirdConfig, context: MixerContext, init: &Init) -> Result<Self> {
-        let (h, width) = (context.h, config.width_in(context.h));
-        let map =
-            |name, inputs, outputs| Projection::init(name, inputs, outputs, config.bias, init);
+        let width = config.width_in(context.h);
+        let [q, k, v, out] = Projection::around_heads(context.h, width, config.bias, init);
         let drawn = config.random_blocks;
         let blocks = config.blocks(context.len).filter(|_| drawn > 0).map(|blocks| {
             let numbers = draw(config.heads, blocks, drawn, init);
             fixed(numbers, [config.heads, blocks - 2, drawn], init.device)
         });
-        Ok(Self {
-            q: map("q", h, width),
-            k: map("k", h, width),
-            v: map("v", h, width),
-            out: map("out", width, h),
-            blocks,
-            config: *config,
-            context,
-        })
+        Ok(Self { q, k, v, out, blocks, config: *config, context })
     }
 
     /// `None`: there are so few blocks that all see all.
@@ -103,17 +95,8 @@ fn draw(heads: usize, blocks: usize, count: usize, init: &Init) -> Vec<f64> {
 }
 
 impl SequenceMixer for BigbirdLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn check_len(&self, l: usize) -> Result<()> {
-        check_len("BigBird", l, self.context.len)
-    }
-
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        self.check_len(l)?;
-        Ok(Prepared::default())
+        up_to("BigBird is", l, self.context.len)
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
@@ -122,7 +105,7 @@ impl SequenceMixer for BigbirdLayer {
         let y = match self.spec() {
             None => {
                 let spec = AttentionSpec { heads: self.config.heads, causal: false };
-                attend(form, qkv, lengths, spec)
+                attend(form, qkv, pass.lengths.as_ref(), spec)
             }
             Some(spec) if dispatch::is_fused(form, &u) => {
                 let [batch, len, width] = qkv[0].dims();
@@ -138,7 +121,8 @@ impl SequenceMixer for BigbirdLayer {
                     self_last: false,
                 };
                 let tiles = BlockTiles::new(blocks, block, heads, &random, lengths, len);
-                gathered(qkv, config, tiles)
+                let op = AttentionOp::Gathered(config, Arc::new(tiles));
+                fused_attention::attention(op, &qkv, None)
             }
             Some(spec) => composed::bigbird(qkv, lengths, &spec),
         };
@@ -146,17 +130,7 @@ impl SequenceMixer for BigbirdLayer {
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
-        let what = "blocks of BigBird see the last block of the sequence: such a layer takes whole sequences only";
-        Err(Error::invalid("SequenceMixer::state", what))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Bigbird(self.clone()))
+        whole_only("blocks of BigBird see the last block of the sequence")
     }
 
     fn past_end(&self) -> String {

@@ -9,12 +9,12 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use dss_format::MixerContext;
-use dss_format::mixer::{ExpRnnConfig, MixerSettings, RotationInit};
+use dss_format::mixer::{ExpRnnConfig, RotationInit};
 use dss_kernels::recurrent::ExpRnn;
 use rand::RngExt;
 
 use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer, row};
-use super::{Init, Mixer, Portrait, StableEdge};
+use super::{Init, Portrait, StableEdge};
 use crate::dispatch;
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
@@ -30,7 +30,7 @@ pub struct ExpRnnLayer {
     /// b: `[H]` ~ U(±0.01).
     pub offset: Param<Tensor<1>>,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl ExpRnnLayer {
@@ -76,10 +76,6 @@ impl ExpRnnLayer {
 impl RecurrentNet for ExpRnnLayer {
     type Cell = ExpRnn;
 
-    fn place(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn cell(&self) -> ExpRnn {
         ExpRnn { n: self.context.h }
     }
@@ -99,11 +95,6 @@ impl RecurrentNet for ExpRnnLayer {
 
     fn spectra(&self) -> Vec<Portrait> {
         Portrait::spectrum("Q", self.transposed_q(), StableEdge::UnitCircle).into_iter().collect()
-    }
-
-    fn with_step(&self, r: f64) -> Result<Mixer> {
-        ExpRnnConfig::default().at_step(r)?;
-        Ok(Mixer::ExpRnn(self.clone()))
     }
 }
 

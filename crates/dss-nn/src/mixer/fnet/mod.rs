@@ -9,50 +9,30 @@ mod fused;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_format::mixer::{FnetConfig, MixerSettings};
+use dss_format::mixer::FnetConfig;
 
-use super::recurrent::check_len;
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer};
+use super::{Init, Pass, SequenceMixer, up_to, whole_only};
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::prepared::Prepared;
 
 /// Fourier mixing; it has no parameters.
 #[derive(Module, Debug)]
 pub struct FnetLayer {
     #[module(skip)]
-    config: FnetConfig,
-    #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl FnetLayer {
-    pub(super) fn init(config: &FnetConfig, context: MixerContext, _init: &Init) -> Result<Self> {
-        Ok(Self { config: *config, context })
+    pub(super) fn init(_config: &FnetConfig, context: MixerContext, _init: &Init) -> Result<Self> {
+        Ok(Self { context })
     }
 }
 
 impl SequenceMixer for FnetLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn check_len(&self, l: usize) -> Result<()> {
-        check_len(l)?;
-        let len = self.context.len;
-        if l <= len {
-            return Ok(());
-        }
-        let what = format!(
-            "the transform of FNet is made for sequences of length up to {len}, but got {l}; shorten the sequence"
-        );
-        Err(Error::invalid("FnetLayer", what))
-    }
-
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        self.check_len(l)?;
-        Ok(Prepared::default())
+        up_to("the transform of FNet is", l, self.context.len)
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
@@ -64,18 +44,7 @@ impl SequenceMixer for FnetLayer {
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
-        let what = "FNet transforms the whole length, so that every position depends on all: such a layer takes whole \
-                    sequences only";
-        Err(Error::invalid("SequenceMixer::state", what))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Fnet(self.clone()))
+        whole_only("FNet transforms the whole length, so that every position depends on all")
     }
 
     fn past_end(&self) -> String {

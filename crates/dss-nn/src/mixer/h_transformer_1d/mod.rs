@@ -7,13 +7,12 @@ mod levels;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_format::mixer::{HTransformer1dConfig, MixerSettings};
+use dss_format::mixer::HTransformer1dConfig;
 
 use super::attention::Projection;
-use super::recurrent::check_len;
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer};
-use crate::error::{Error, Result};
+use super::{Init, Pass, SequenceMixer, whole_only};
+use crate::error::Result;
 use crate::prepared::Prepared;
 use levels::LevelSpec;
 
@@ -31,7 +30,7 @@ pub struct HTransformer1dLayer {
     #[module(skip)]
     config: HTransformer1dConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl HTransformer1dLayer {
@@ -40,34 +39,13 @@ impl HTransformer1dLayer {
         context: MixerContext,
         init: &Init,
     ) -> Result<Self> {
-        let (h, width) = (context.h, config.width_in(context.h));
-        let map =
-            |name, inputs, outputs| Projection::init(name, inputs, outputs, config.bias, init);
-        Ok(Self {
-            q: map("q", h, width),
-            k: map("k", h, width),
-            v: map("v", h, width),
-            out: map("out", width, h),
-            config: *config,
-            context,
-        })
+        let width = config.width_in(context.h);
+        let [q, k, v, out] = Projection::around_heads(context.h, width, config.bias, init);
+        Ok(Self { q, k, v, out, config: *config, context })
     }
 }
 
 impl SequenceMixer for HTransformer1dLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn check_len(&self, l: usize) -> Result<()> {
-        check_len(l)
-    }
-
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        self.check_len(l)?;
-        Ok(Prepared::default())
-    }
-
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let HTransformer1dConfig { heads, block, .. } = self.config;
         let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
@@ -76,18 +54,7 @@ impl SequenceMixer for HTransformer1dLayer {
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
-        let what = "the coarser levels of H-Transformer-1D are made of whole blocks: such a layer takes whole \
-                    sequences only";
-        Err(Error::invalid("SequenceMixer::state", what))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::HTransformer1d(self.clone()))
+        whole_only("the coarser levels of H-Transformer-1D are made of whole blocks")
     }
 
     fn past_end(&self) -> String {

@@ -5,18 +5,18 @@
 
 mod composed;
 mod directions;
-mod fused;
 mod state;
 
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_kernels::kernelised::FeatureMap;
+use dss_kernels::kernelised::{FeatureMap, KernelisedConfig};
 
-use super::Pass;
 use super::attention::Projection;
+use super::fused_attention::{self, AttentionOp};
 use super::state::MixerState;
+use super::{Pass, check_forwards};
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use state::HeadStreams;
 
 pub(super) use directions::orthogonal_directions;
@@ -63,10 +63,17 @@ impl Heads {
 
     /// Whole sequences: `[B, L, H]` -> `[B, L, H]`.
     pub(super) fn mix(&self, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
-        let lengths = pass.lengths.as_deref();
-        let is_fused = dispatch::is_fused(self.context.form, &u);
-        let attend = if is_fused { fused::attention } else { composed::attention };
-        self.out(attend(self.qkv(u), self.directions.as_ref(), lengths, self.spec))
+        let (qkv, directions) = (self.qkv(u), self.directions.as_ref());
+        if !dispatch::is_fused(self.context.form, &qkv[0]) {
+            let lengths = pass.lengths.as_deref();
+            return self.out(composed::attention(qkv, directions, lengths, self.spec));
+        }
+        let [batch, len, width] = qkv[0].dims();
+        let KernelisedSpec { heads, causal, map, eps } = self.spec;
+        let head_dim = width / heads;
+        let config = KernelisedConfig { batch, len, heads, head_dim, causal, map, eps };
+        let op = AttentionOp::Kernelised(config, pass.lengths.clone());
+        self.out(fused_attention::attention(op, &qkv, directions))
     }
 
     /// B streams before their first step.
@@ -74,11 +81,7 @@ impl Heads {
     /// # Errors
     /// If the heads look ahead.
     pub(super) fn state(self, batch: usize) -> Result<MixerState> {
-        if !self.spec.causal {
-            let what =
-                "the layer looks ahead (bidirectional): such a layer takes whole sequences only";
-            return Err(Error::invalid("SequenceMixer::state", what));
-        }
+        check_forwards(&self.context)?;
         let shape = [batch, self.context.h];
         Ok(MixerState::new(Box::new(HeadStreams::new(self, batch)), shape))
     }
@@ -86,21 +89,8 @@ impl Heads {
 
 /// The seam of a layer that has `heads()`.
 macro_rules! kernelised_mixer {
-    ($layer:ident, $kind:ident) => {
+    ($layer:ident) => {
         impl crate::mixer::SequenceMixer for $layer {
-            fn context(&self) -> &dss_format::MixerContext {
-                &self.context
-            }
-
-            fn check_len(&self, l: usize) -> crate::error::Result<()> {
-                crate::mixer::recurrent::check_len(l)
-            }
-
-            fn prepare(&self, l: usize) -> crate::error::Result<crate::prepared::Prepared> {
-                crate::mixer::recurrent::check_len(l)?;
-                Ok(crate::prepared::Prepared::default())
-            }
-
             fn mix(
                 &self,
                 u: burn::tensor::Tensor<3>,
@@ -112,19 +102,6 @@ macro_rules! kernelised_mixer {
 
             fn state(&self, batch: usize) -> crate::error::Result<crate::mixer::MixerState> {
                 self.heads().state(batch)
-            }
-
-            fn step(
-                &self,
-                state: &mut crate::mixer::MixerState,
-                u: burn::tensor::Tensor<2>,
-            ) -> crate::error::Result<burn::tensor::Tensor<2>> {
-                state.step(u)
-            }
-
-            fn at_step(&self, r: f64) -> crate::error::Result<crate::mixer::Mixer> {
-                dss_format::mixer::MixerSettings::at_step(&self.config, r)?;
-                Ok(crate::mixer::Mixer::$kind(self.clone()))
             }
 
             fn past_end(&self) -> String {

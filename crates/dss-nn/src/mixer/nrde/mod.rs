@@ -12,16 +12,16 @@ use burn::module::Module;
 use burn::tensor::activation::{relu, tanh};
 use burn::tensor::{Int, Tensor, TensorData};
 use dss_format::MixerContext;
-use dss_format::mixer::{MixerSettings, NrdeConfig};
+use dss_format::mixer::NrdeConfig;
 use dss_kernels::recurrent::Nrde;
 
 use super::recurrent::solver::integrate;
-use super::recurrent::{affine, at_positions, check_len, fused, row};
+use super::recurrent::{affine, at_positions, fused, row};
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer};
+use super::{Init, Pass, SequenceMixer, check_forwards};
 use crate::composed::constant;
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::linear::Linear;
 use crate::prepared::Prepared;
 use state::NrdeState;
@@ -40,7 +40,7 @@ pub struct NrdeLayer {
     #[module(skip)]
     config: NrdeConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 impl NrdeLayer {
@@ -116,19 +116,6 @@ impl NrdeLayer {
 }
 
 impl SequenceMixer for NrdeLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
-    fn check_len(&self, l: usize) -> Result<()> {
-        check_len(l)
-    }
-
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        check_len(l)?;
-        Ok(Prepared::default())
-    }
-
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let ([batch, l, h], window) = (u.dims(), self.config.window);
         let ahead = self.context.bidirectional;
@@ -160,22 +147,9 @@ impl SequenceMixer for NrdeLayer {
     }
 
     fn state(&self, batch: usize) -> Result<MixerState> {
-        if self.context.bidirectional {
-            let what =
-                "the layer looks ahead (bidirectional): such a layer takes whole sequences only";
-            return Err(Error::invalid("SequenceMixer::state", what));
-        }
+        check_forwards(&self.context)?;
         let state = NrdeState::new(self.clone());
         Ok(MixerState::new(Box::new(state), [batch, self.context.h]))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Nrde(self.clone()))
     }
 
     fn past_end(&self) -> String {

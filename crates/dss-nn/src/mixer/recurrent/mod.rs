@@ -12,23 +12,19 @@ mod state;
 use std::fmt::Debug;
 
 use burn::tensor::Tensor;
-use dss_format::MixerContext;
 use dss_kernels::recurrent::Cell;
 
 use super::state::MixerState;
-use super::{Mixer, Pass, Portrait};
+use super::{HasContext, Mixer, Pass, Portrait, no_step};
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::linear::Linear;
 use state::NetState;
 
 /// A recurrent net.
-pub(crate) trait RecurrentNet: Debug + Clone + Send + Sync + 'static {
+pub(crate) trait RecurrentNet: HasContext + Debug + Clone + Send + Sync + 'static {
     /// f in `dss_kernels`.
     type Cell: Cell;
-
-    /// What it knows of the model around it.
-    fn place(&self) -> &MixerContext;
 
     /// f.
     fn cell(&self) -> Self::Cell;
@@ -41,7 +37,7 @@ pub(crate) trait RecurrentNet: Debug + Clone + Send + Sync + 'static {
 
     /// How many numbers the state has; those of the output come first.
     fn state_width(&self) -> usize {
-        self.place().h
+        self.context().h
     }
 
     /// f in Burn operations: z `[B, Z]`, h `[B, S]` -> `[B, S]`.
@@ -61,13 +57,15 @@ pub(crate) trait RecurrentNet: Debug + Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// If it has no step.
-    fn with_step(&self, r: f64) -> Result<Mixer>;
+    fn with_step(&self, _r: f64) -> Result<Mixer> {
+        Err(no_step())
+    }
 }
 
 /// Whole sequences: `[B, L, H]` -> `[B, L, H]`.
 pub(super) fn mix<N: RecurrentNet>(net: &N, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
     let (weights, z) = (net.weights(), net.input(u.clone(), true));
-    let h = match dispatch::is_fused(net.place().form, &z) {
+    let h = match dispatch::is_fused(net.context().form, &z) {
         true => fused::run(net.cell(), z, &weights, None),
         false => compose(net, z, &weights),
     };
@@ -88,15 +86,7 @@ fn compose<N: RecurrentNet>(net: &N, z: Tensor<3>, weights: &[Tensor<2>]) -> Ten
 
 /// B streams before their first step.
 pub(super) fn state<N: RecurrentNet>(net: &N, batch: usize) -> MixerState {
-    MixerState::new(Box::new(NetState::new(net.clone(), batch)), [batch, net.place().h])
-}
-
-/// Sequences have at least one position.
-pub(super) fn check_len(l: usize) -> Result<()> {
-    match l {
-        0 => Err(Error::invalid("SequenceMixer", "a sequence must have at least one position")),
-        _ => Ok(()),
-    }
+    MixerState::new(Box::new(NetState::new(net.clone(), batch)), [batch, net.context().h])
 }
 
 /// y = x·Wᵀ + b of rows x, in Burn operations.
@@ -121,19 +111,6 @@ pub(super) fn row(x: Tensor<1>) -> Tensor<2> {
 macro_rules! recurrent_mixer {
     ($layer:ident) => {
         impl crate::mixer::SequenceMixer for $layer {
-            fn context(&self) -> &dss_format::MixerContext {
-                self.place()
-            }
-
-            fn check_len(&self, l: usize) -> crate::error::Result<()> {
-                crate::mixer::recurrent::check_len(l)
-            }
-
-            fn prepare(&self, l: usize) -> crate::error::Result<crate::prepared::Prepared> {
-                crate::mixer::recurrent::check_len(l)?;
-                Ok(crate::prepared::Prepared::default())
-            }
-
             fn mix(
                 &self,
                 u: burn::tensor::Tensor<3>,
@@ -145,14 +122,6 @@ macro_rules! recurrent_mixer {
 
             fn state(&self, batch: usize) -> crate::error::Result<crate::mixer::MixerState> {
                 Ok(crate::mixer::recurrent::state(self, batch))
-            }
-
-            fn step(
-                &self,
-                state: &mut crate::mixer::MixerState,
-                u: burn::tensor::Tensor<2>,
-            ) -> crate::error::Result<burn::tensor::Tensor<2>> {
-                state.step(u)
             }
 
             fn at_step(&self, r: f64) -> crate::error::Result<crate::mixer::Mixer> {

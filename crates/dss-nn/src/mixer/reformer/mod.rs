@@ -11,20 +11,22 @@
 mod composed;
 mod hash;
 
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
-use dss_format::mixer::{MixerSettings, ReformerConfig, ReformerVariant};
+use dss_format::mixer::{ReformerConfig, ReformerVariant};
 use dss_kernels::attention::gathered::{ChunkTiles, GatheredConfig, HashSizes, sorted_positions};
 
 use super::attention::Projection;
-use super::gathered::gathered;
-use super::heads::{check_len, cut, padded};
+use super::fused_attention::{self, AttentionOp};
+use super::heads::{cut, padded};
 use super::state::MixerState;
-use super::{Init, Mixer, Pass, SequenceMixer, fixed};
+use super::{Init, Pass, SequenceMixer, fixed, up_to, whole_only};
 use crate::composed::constant;
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::prepared::Prepared;
 use crate::random::{normal, stream};
 
@@ -46,7 +48,7 @@ pub struct ReformerLayer {
     #[module(skip)]
     config: ReformerConfig,
     #[module(skip)]
-    context: MixerContext,
+    pub(super) context: MixerContext,
 }
 
 /// Whose logits, and who sees whom.
@@ -144,17 +146,8 @@ fn unit(x: Tensor<3>, heads: usize) -> Tensor<3> {
 }
 
 impl SequenceMixer for ReformerLayer {
-    fn context(&self) -> &MixerContext {
-        &self.context
-    }
-
     fn check_len(&self, l: usize) -> Result<()> {
-        check_len("Reformer", l, self.context.len)
-    }
-
-    fn prepare(&self, l: usize) -> Result<Prepared> {
-        self.check_len(l)?;
-        Ok(Prepared::default())
+        up_to("Reformer is", l, self.context.len)
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
@@ -180,7 +173,8 @@ impl SequenceMixer for ReformerLayer {
                 self_last: spec.self_last,
             };
             let tiles = ChunkTiles::new(spec.sizes, [len, spec.heads], order, lengths);
-            gathered([q, k, v], config, tiles)
+            let op = AttentionOp::Gathered(config, Arc::new(tiles));
+            fused_attention::attention(op, &[q, k, v], None)
         } else {
             composed::reformer([q, k, v], &order, lengths, &spec)
         };
@@ -192,17 +186,7 @@ impl SequenceMixer for ReformerLayer {
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
-        let what = "Reformer sorts the positions of the whole sequence: such a layer takes whole sequences only";
-        Err(Error::invalid("SequenceMixer::state", what))
-    }
-
-    fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
-        state.step(u)
-    }
-
-    fn at_step(&self, r: f64) -> Result<Mixer> {
-        self.config.at_step(r)?;
-        Ok(Mixer::Reformer(self.clone()))
+        whole_only("Reformer sorts the positions of the whole sequence")
     }
 
     fn past_end(&self) -> String {
