@@ -18,6 +18,10 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
     let group = group::start(&args.group)?;
     let measured = measure_all(args, &group);
     match measured {
+        Err(failure) if group.is_lost() => {
+            failure.report();
+            group.abort(1)
+        }
         Err(failure) if !group.is_first() => Err(failure.silent()),
         result => result,
     }

@@ -20,8 +20,8 @@ pub fn start(args: &GroupArgs) -> Result<Group, Failure> {
         return Ok(Group::alone());
     }
     let seconds = Duration::from_secs;
-    let mpi = Arc::new(dss_train::group::Mpi::start()?);
-    Ok(Group::new(mpi, seconds(args.mpi_wait), seconds(args.mpi_wait_data))?)
+    let (wait, wait_data) = (seconds(args.mpi_wait), seconds(args.mpi_wait_data));
+    Ok(Group::new(Arc::new(dss_train::group::Mpi::start(wait)?), wait, wait_data)?)
 }
 
 /// The processes of this job: one.
@@ -69,7 +69,7 @@ pub fn describe(group: &Group, threads: usize) -> String {
 
 /// An error of a training with several processes: said once, with what to do; without the others the job ends here.
 pub fn failure(group: &Group, error: Error, task: &str, out: &Path) -> Failure {
-    let (lost, peer) = (matches!(error, Error::Lost { .. }), matches!(error, Error::Peer { .. }));
+    let peer = matches!(error, Error::Peer { .. });
     let failure = Failure::from(error).about_task(task);
     if group.size() == 1 {
         return failure;
@@ -80,7 +80,7 @@ pub fn failure(group: &Group, error: Error, task: &str, out: &Path) -> Failure {
         group.size(),
         text::shell(out)
     );
-    if lost {
+    if group.is_lost() {
         // With nobody to agree with, every rank that is left says it.
         failure.hint(resume).report();
         group.abort(1);

@@ -16,13 +16,25 @@ pub const INTERRUPTED: u8 = 130;
 const SAME: Duration = Duration::from_millis(500);
 
 static LOADING: AtomicBool = AtomicBool::new(false);
-/// What to say at the first signal; nothing if another process speaks.
-static MESSAGE: Mutex<Option<&str>> =
-    Mutex::new(Some("stopping: finishing this step and saving; press Ctrl-C again to quit now"));
+/// Whether to speak, of several processes.
+type Speaks = Box<dyn Fn() -> bool + Send>;
+static SPEAKS: Mutex<Option<Speaks>> = Mutex::new(None);
 
-/// Says something else, or nothing, at the first signal.
-pub fn say(message: Option<&'static str>) {
-    *MESSAGE.lock().unwrap_or_else(PoisonError::into_inner) = message;
+/// One of several processes: at the first signal it speaks if `speaks` says so.
+pub fn together(speaks: impl Fn() -> bool + Send + 'static) {
+    *SPEAKS.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(speaks));
+}
+
+/// What to say at the first signal.
+fn say() {
+    let message = match &*SPEAKS.lock().unwrap_or_else(PoisonError::into_inner) {
+        None => "stopping: finishing this step and saving; press Ctrl-C again to quit now",
+        Some(speaks) if speaks() => {
+            "stopping: finishing this step and saving; if a process was lost, continue with --resume"
+        }
+        Some(_) => return,
+    };
+    output::log_line(message);
 }
 
 /// Says whether data are being read. Ends the process if `stop` was raised before.
@@ -61,9 +73,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
         }
         first = Some(Instant::now());
         set.store(true, Ordering::SeqCst);
-        if let Some(message) = *MESSAGE.lock().unwrap_or_else(PoisonError::into_inner) {
-            output::log_line(message);
-        }
+        say();
     })
     .map_err(Failure::failed)?;
     Ok(flag)

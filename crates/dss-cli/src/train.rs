@@ -31,12 +31,14 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
             (config, only(out))
         }
     };
+    let silent = |failure: Failure| if group.is_first() { failure } else { failure.silent() };
+    let device = device::named(&args.device).map_err(silent)?;
     let threads = args.threads.or_else(|| together.then(|| group.threads()));
     let options = TrainOptions {
         resume: args.resume,
         data_dir: args.data,
         threads,
-        device: device::named(&args.device)?.autodiff(),
+        device: device.autodiff(),
         group: group.clone(),
     };
     let stop = interrupt::flag()?;
@@ -44,8 +46,7 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     let (json, quiet) = (args.json && group.is_first(), args.quiet || !group.is_first());
     let mut observer = progress::observer(json, quiet, &stop, &lost);
     if together {
-        let first = "stopping: finishing this step and saving; if a process was lost, continue with --resume";
-        interrupt::say(group.is_first().then_some(first));
+        interrupt::together(group.speaker());
         let threads = threads.unwrap_or(1);
         observer.event(&Event::Note(group::describe(&group, threads)));
     }

@@ -54,6 +54,15 @@ pub(super) fn has_ended(pid: u32) -> bool {
     }
 }
 
+/// Whether a rank speaks for all: each one before it has ended, or is on the machine of rank 0, out of sight.
+pub(super) fn speaks(members: &[Member], rank: usize) -> bool {
+    let own = &members[rank].machine;
+    members[..rank].iter().all(|other| match other.machine == *own {
+        true => has_ended(other.pid),
+        false => other.machine == members[0].machine,
+    })
+}
+
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
@@ -70,6 +79,25 @@ mod tests {
         }
         child.wait().unwrap();
         assert!(has_ended(child.id()));
+    }
+
+    #[test]
+    fn the_first_rank_that_is_left_speaks() {
+        let speakers = |processes: &[(&str, bool)]| -> Vec<usize> {
+            let pid = |lives| if lives { std::process::id() } else { u32::MAX };
+            let member = |&(machine, lives): &(&str, bool)| Member {
+                machine: machine.to_owned(),
+                pid: pid(lives),
+                ..Member::default()
+            };
+            let members: Vec<Member> = processes.iter().map(member).collect();
+            (0..members.len()).filter(|&rank| processes[rank].1 && speaks(&members, rank)).collect()
+        };
+        assert_eq!(speakers(&[("a", true), ("a", true), ("a", true)]), [0]);
+        assert_eq!(speakers(&[("a", false), ("a", true), ("a", true)]), [1]);
+        // What happened to rank 0 is not known on other machines; one of them is enough.
+        assert_eq!(speakers(&[("a", true), ("b", true), ("b", true), ("c", true)]), [0, 1]);
+        assert_eq!(speakers(&[("a", false), ("a", true), ("b", true), ("c", true)]), [1, 2]);
     }
 
     #[test]

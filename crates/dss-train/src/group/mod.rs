@@ -118,6 +118,8 @@ pub struct Group {
     wait_data: Duration,
     /// Whether the ranks have agreed to end, or cannot agree any more.
     ended: Arc<AtomicBool>,
+    /// Whether an exchange failed.
+    lost: Arc<AtomicBool>,
     traffic: Arc<Mutex<Traffic>>,
 }
 
@@ -145,6 +147,7 @@ impl Group {
             wait: Wait::new(wait),
             wait_data,
             ended: Arc::default(),
+            lost: Arc::default(),
             traffic: Arc::default(),
         };
         let own = Member::current();
@@ -183,6 +186,12 @@ impl Group {
         &self.members
     }
 
+    /// Tells at any time whether this rank speaks for all: rank 0 does, or the first one that is left.
+    pub fn speaker(&self) -> impl Fn() -> bool + Send + use<> {
+        let (members, rank) = (self.members.clone(), self.rank());
+        move || members::speaks(&members, rank)
+    }
+
     /// Whether this is the first rank of its machine.
     pub fn is_first_of_machine(&self) -> bool {
         let own = &self.members[self.rank()].machine;
@@ -208,7 +217,12 @@ impl Group {
         *self.traffic.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Ends all ranks at once: after [`Error::Lost`], when there is nobody to agree with.
+    /// Whether other ranks do not answer any more; a rank's own error may hide that.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::SeqCst)
+    }
+
+    /// Ends all ranks at once: when the group [is lost](Self::is_lost), and there is nobody to agree with.
     pub fn abort(&self, code: i32) -> ! {
         self.transport.abort(code)
     }
@@ -370,7 +384,10 @@ impl Group {
 
     /// After a failed exchange there are no others.
     fn watched<T>(&self, result: Result<T>) -> Result<T> {
-        result.inspect_err(|_| self.ended.store(true, Ordering::SeqCst))
+        result.inspect_err(|_| {
+            self.lost.store(true, Ordering::SeqCst);
+            self.ended.store(true, Ordering::SeqCst);
+        })
     }
 }
 
@@ -460,11 +477,17 @@ mod tests {
     #[test]
     fn nobody_waits_for_ever() {
         let begin = Instant::now();
-        let ends = together(2, |group| match group.rank() {
-            0 => group.agree(Ok(())).map_err(|error| error.to_string()),
-            _ => Ok(()),
+        let ends = together(3, |group| {
+            let own = match group.rank() {
+                0 => group.agree(Ok(())),
+                // Its own error is worth more than that the others are gone.
+                1 => group.agree(Err(Error::Mismatch("disk full".into()))),
+                _ => return (String::new(), false),
+            };
+            (own.unwrap_err().to_string(), group.is_lost())
         });
-        assert!(ends[0].as_ref().unwrap_err().contains("has ended"), "{ends:?}");
+        assert!(ends[0].0.contains("has ended") && ends[0].1, "{ends:?}");
+        assert!(ends[1].0.contains("disk full") && ends[1].1, "{ends:?}");
         let ends = together(2, |group| match group.rank() {
             0 => group.agree(Ok(())).map_err(|error| error.to_string()),
             _ => {

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -48,15 +48,17 @@ pub struct Mpi {
     abort: Arc<AtomicI32>,
     /// Whether an exchange was given up: the thread is still in it.
     stuck: AtomicBool,
+    /// How long to wait for the others at the end.
+    limit: Duration,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Mpi {
-    /// Joins the job. To be called once in a process.
+    /// Joins the job, and waits for the others at most for `limit` here and at the end. To be called once in a process.
     ///
     /// # Errors
-    /// If MPI was started in this process already.
-    pub fn start() -> Result<Self> {
+    /// If others do not join, MPI was started in this process already, or does not know the other processes of the job.
+    pub fn start(limit: Duration) -> Result<Self> {
         let (jobs, incoming) = channel();
         let (outgoing, answers) = channel();
         let (place, started) = channel();
@@ -73,24 +75,37 @@ impl Mpi {
         };
         let thread = thread::Builder::new().name("mpi".to_owned()).spawn(work);
         let thread = thread.map_err(|error| Error::Lost { what: format!("no thread: {error}") })?;
-        let (rank, size) = started.recv().map_err(|_| Error::Lost {
-            what: "MPI cannot be started: it was started in this process before".to_owned(),
+        let (rank, size) = started.recv_timeout(limit).map_err(|error| Error::Lost {
+            what: match error {
+                RecvTimeoutError::Timeout => format!("MPI did not start within {limit:?}"),
+                RecvTimeoutError::Disconnected => {
+                    "MPI was started in this process before".to_owned()
+                }
+            },
         })?;
-        Ok(Self {
+        let joined = Self {
             rank,
             size,
             jobs: Some(jobs),
             answers: Mutex::new(answers),
             abort,
             stuck: AtomicBool::new(false),
+            limit,
             thread: Some(thread),
-        })
+        };
+        match launched().filter(|&count| count > 1 && size == 1) {
+            Some(count) => Err(Error::Group(format!(
+                "{count} processes were started, but MPI knows only this one: use the mpirun of the MPI that the \
+                 program was built with; with Slurm, `srun --mpi=list` shows what to try (srun --mpi=pmix)"
+            ))),
+            None => Ok(joined),
+        }
     }
 
     /// The answer to a job, within the limit.
     fn ask(&self, job: Job, wait: &Wait) -> Result<Answer> {
         let gone = || Error::Lost { what: "the thread of MPI has ended".to_owned() };
-        let answers = self.answers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stuck.load(Ordering::SeqCst) {
             return Err(gone());
         }
@@ -121,9 +136,16 @@ impl std::fmt::Debug for Mpi {
     }
 }
 
+/// How many processes the launcher says that it started: Open MPI's, MPICH's or Slurm's.
+fn launched() -> Option<usize> {
+    let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
 fn counts(counts: &[usize]) -> Vec<i32> {
-    // MPI counts in C's int: 2³¹ numbers of one rank.
-    counts.iter().map(|&n| i32::try_from(n).expect("fewer than 2^31 numbers")).collect()
+    // MPI counts in C's int, and its places of numbers too.
+    assert!(counts.iter().sum::<usize>() <= i32::MAX as usize, "more than 2^31 numbers");
+    counts.iter().map(|&n| n as i32).collect()
 }
 
 impl Transport for Mpi {
@@ -174,9 +196,16 @@ impl Drop for Mpi {
             self.abort(1);
         }
         self.jobs = None;
-        if !self.stuck.load(Ordering::SeqCst)
-            && let Some(thread) = self.thread.take()
-        {
+        if self.stuck.load(Ordering::SeqCst) {
+            return;
+        }
+        // The thread leaves MPI when all ranks do, and then lets go of the channel.
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(RecvTimeoutError::Timeout) = answers.recv_timeout(self.limit) {
+            eprintln!("error: the other processes did not end within {:?}", self.limit);
+            self.abort(1);
+        }
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }

@@ -1,5 +1,6 @@
 //! The batches of an epoch.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use dss_data::{Dataset, Input, Loader, Padding, Task, epoch_order};
@@ -7,7 +8,6 @@ use rayon::prelude::*;
 
 use crate::config::TrainConfig;
 use crate::error::Result;
-use crate::group::Group;
 
 /// The batches of an epoch (from 0), from its step `step` on.
 ///
@@ -29,8 +29,8 @@ pub fn epoch_batches(config: &TrainConfig, task: &Task, epoch: u64, step: u64) -
     Ok(Loader::new(examples, spec, order, config.batch, drop_last, padding, skip))
 }
 
-/// The batches of this rank's shards in an epoch (from 0), from its step `step` on: of each step `shards × accumulate`
-/// batches in its order, those of this rank.
+/// The batches of some shards in an epoch (from 0), from its step `step` on: of each step `shards × accumulate` batches
+/// in its order, those of shards `own`.
 ///
 /// # Errors
 /// With `train.bucket`, an example that cannot be read.
@@ -39,14 +39,13 @@ pub(super) fn shard_batches(
     task: &Task,
     epoch: u64,
     step: u64,
-    group: &Group,
+    own: Range<usize>,
 ) -> Result<Loader> {
     if config.shards == 1 {
         return epoch_batches(config, task, epoch, step);
     }
     let Epoch { examples, order, padding } = Epoch::new(config, task, epoch)?;
     let steps = config.steps_per_epoch(order.len());
-    let own = group.shards(config.shards);
     let size = config.shard_batch();
     let batches = own.start * config.accumulate..own.end * config.accumulate;
     let per_step = config.batch.saturating_mul(config.accumulate);

@@ -1,16 +1,21 @@
 //! The ranks of a group begin alike: rank 0 reads what was saved, or starts a new run, and tells the others.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use burn::tensor::TensorData;
-use dss_nn::Model;
+use burn::tensor::{DType, TensorData};
+use dss_nn::{DropoutKey, Model};
 use serde::{Deserialize, Serialize};
 
+use super::TrainOptions;
+use super::batches::shard_batches;
 use super::session::Session;
+use super::step::{part_gradients, scored};
 use crate::config::Config;
+use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::optimiser::AdamW;
+use crate::optimiser::{AdamW, Layout};
 use crate::run_dir::{EvalRecord, Metrics, TrainingState};
 
 /// What rank 0 tells besides numbers.
@@ -105,23 +110,53 @@ pub(super) fn compare_weights(group: &Group, model: &Model) -> Result<()> {
     group.agree(Ok(()))?;
     let tensors = model.named_tensors();
     let bytes: Vec<u8> = tensors.iter().flat_map(|(_, data)| data.as_bytes()).copied().collect();
-    compare(group, "other weights", &bytes)
+    compare(group, "has other weights than rank 0", &bytes)
 }
 
-/// Whether the ranks can train together: the same settings and instructions, and a shard for each of them.
+/// Makes sure that all ranks compute the same: every rank has the gradients of the next step's first shard. Builds,
+/// processors and mathematical libraries may differ in ways that no name tells.
+pub(super) fn compare_gradients(session: &Session<'_>) -> Result<()> {
+    let (group, config, state) = (&session.group, &session.config.train, &session.state);
+    if group.size() == 1 || state.step >= session.total_steps() {
+        return Ok(());
+    }
+    let gradients = || {
+        let (epoch, step) =
+            (state.step / state.steps_per_epoch, state.step % state.steps_per_epoch);
+        let batches = shard_batches(config, session.task, epoch, step, 0..1)?;
+        let batches = batches.take(config.accumulate).collect::<dss_data::Result<Vec<_>>>()?;
+        let first = DropoutKey { seed: config.seed, step: state.step, micro: 0 };
+        let model = &session.model;
+        let found = part_gradients(model, &batches, first, scored(&batches), DType::F32, None)?;
+        Ok(Layout::new(model).flatten(&found.gradients))
+    };
+    let gradients = group.agree(gradients())?;
+    let bytes: Vec<u8> = gradients.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let what = "computes other gradients than rank 0 from the same sequences: all processes need the same build of \
+                the program, the same C library and processors of the same kind";
+    compare(group, what, &bytes)
+}
+
+/// The folder of the data that rank 0 finds in a run to resume: the others need not see its directory.
+pub(super) fn remembered_data(options: &TrainOptions, out: &Path) -> Result<Option<PathBuf>> {
+    let first = options.resume && options.group.is_first();
+    let own = first.then(|| Environment::data_dir(out)).flatten();
+    let told = options.group.share(serde_json::to_vec(&own).expect("plain data"))?;
+    Ok(serde_json::from_slice(&told).unwrap_or_default())
+}
+
+/// Whether the ranks can train together: the same settings and instructions.
 pub(super) fn check_alike(config: &Config, group: &Group) -> Result<()> {
     if group.size() == 1 {
         return Ok(());
     }
-    group.agree(enough_shards(config, group.size()))?;
-    let version = env!("CARGO_PKG_VERSION");
     let facts = [
-        ("another version of this program", version.to_owned()),
+        ("is another version of this program than rank 0", env!("CARGO_PKG_VERSION").to_owned()),
         (
-            "other vector instructions (DSS_SIMD=avx2 or DSS_SIMD=portable makes them alike)",
+            "uses other vector instructions than rank 0: set DSS_SIMD=avx2 or DSS_SIMD=portable for all",
             dss_kernels::simd_name().to_owned(),
         ),
-        ("other settings", config.to_annotated_toml()),
+        ("has other settings than rank 0", config.to_annotated_toml()),
     ];
     for (what, own) in facts {
         compare(group, what, own.as_bytes())?;
@@ -129,7 +164,8 @@ pub(super) fn check_alike(config: &Config, group: &Group) -> Result<()> {
     Ok(())
 }
 
-fn enough_shards(config: &Config, ranks: usize) -> Result<()> {
+/// Whether there is a shard for each rank.
+pub(super) fn enough_shards(config: &Config, ranks: usize) -> Result<()> {
     let (shards, batch) = (config.train.shards, config.train.batch);
     if ranks <= shards {
         return Ok(());
@@ -140,7 +176,7 @@ fn enough_shards(config: &Config, ranks: usize) -> Result<()> {
     )))
 }
 
-/// Makes sure that all ranks have the same bytes.
+/// Makes sure that all ranks have the same bytes; `what` is said of the first rank that has not.
 pub(super) fn compare(group: &Group, what: &str, own: &[u8]) -> Result<()> {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(own);
@@ -149,7 +185,7 @@ pub(super) fn compare(group: &Group, what: &str, own: &[u8]) -> Result<()> {
     match lists.iter().position(|list| *list != lists[0]) {
         Some(rank) => {
             let host = &group.members()[rank].host;
-            Err(Error::Group(format!("rank {rank} on {host} has {what} than rank 0")))
+            Err(Error::Group(format!("rank {rank} on {host} {what}")))
         }
         None => Ok(()),
     }

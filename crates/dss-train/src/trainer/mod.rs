@@ -97,18 +97,19 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<Summary> {
     config.validate()?;
-    let remembered = || options.resume.then(|| Environment::data_dir(out)).flatten();
-    let data_dir = options.data_dir.clone().or_else(remembered);
+    let group = &options.group;
+    group.agree(joining::enough_shards(config, group.size()))?;
+    let remembered = joining::remembered_data(options, out)?;
+    let data_dir = options.data_dir.clone().or(remembered);
     let data_dir = data_dir.as_deref();
     let config = &Config { task: config.task.located(data_dir), ..config.clone() };
     let clock = Clock::start();
-    let group = &options.group;
     joining::check_alike(config, group)?;
-    let run = match (group.is_first(), options.resume) {
-        (true, true) => RunDir::resume(out, config)?,
-        (true, false) => RunDir::create(out)?,
-        (false, _) => RunDir::new(out),
-    };
+    let run = group.agree(match (group.is_first(), options.resume) {
+        (true, true) => RunDir::resume(out, config),
+        (true, false) => RunDir::create(out),
+        (false, _) => Ok(RunDir::new(out)),
+    })?;
     let task = load(config, data_dir, group, observer)?;
     for note in &task.notes {
         observer.event(&Event::Note(note.to_string()));
@@ -142,6 +143,7 @@ fn run(
     };
     let mut session = group.agree(begin())?;
     let stored_test = session.join(group, stored_test)?;
+    joining::compare_gradients(&session)?;
     session.announce(observer);
     let stop = || stop.load(Ordering::Relaxed);
     let restored = session.state.step;
@@ -224,7 +226,8 @@ fn next_batches(
         Some(loader) => loader,
         none => {
             let (step, of) = (session.state.step, session.state.steps_per_epoch);
-            none.insert(shard_batches(config, task, step / of, step % of, group)?)
+            let own = group.shards(config.shards);
+            none.insert(shard_batches(config, task, step / of, step % of, own)?)
         }
     };
     let count = group.shards(config.shards).len() * config.accumulate;
@@ -248,7 +251,7 @@ fn load(
     let first = group.is_first_of_machine();
     let task = group.agree(first.then(load).transpose())?;
     let task = group.agree(task.map_or_else(load, Ok))?;
-    joining::compare(&group, "other data", task.split_hash.as_bytes())?;
+    joining::compare(&group, "has other data than rank 0", task.split_hash.as_bytes())?;
     Ok(task)
 }
 

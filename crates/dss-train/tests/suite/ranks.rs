@@ -34,7 +34,6 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// A run with several ranks, each a thread; how each ended.
 fn run_watched(
     config: &Config,
     out: &Path,
@@ -42,15 +41,27 @@ fn run_watched(
     ranks: usize,
     on_step: OnStep<'_>,
 ) -> Vec<Result<Summary>> {
+    run_with(config, out, &TrainOptions { resume, ..TrainOptions::default() }, ranks, on_step)
+}
+
+/// A run with several ranks, each a thread; how each ended. Only rank 0 sees the directory.
+fn run_with(
+    config: &Config,
+    out: &Path,
+    options: &TrainOptions,
+    ranks: usize,
+    on_step: OnStep<'_>,
+) -> Vec<Result<Summary>> {
     let wait = Duration::from_secs(60);
-    std::thread::scope(|scope| {
+    let elsewhere = &out.with_file_name("elsewhere");
+    let ends = std::thread::scope(|scope| {
         let start = |(rank, member): (usize, Threads)| {
             scope.spawn(move || {
                 let group = Group::new(Arc::new(member), wait, wait)?;
-                let options =
-                    TrainOptions { resume, threads: Some(1), group, ..TrainOptions::default() };
+                let options = TrainOptions { threads: Some(1), group, ..options.clone() };
                 let stop = AtomicBool::new(false);
                 let mut watcher = Watcher { rank, stop: &stop, on_step };
+                let out = if rank == 0 { out } else { elsewhere };
                 train(config, out, options, &mut watcher, &stop)
             })
         };
@@ -59,7 +70,9 @@ fn run_watched(
             rank.join().unwrap_or_else(|_| Err(Error::Mismatch("it panicked".into())))
         };
         ranks.into_iter().map(ended).collect()
-    })
+    });
+    assert!(!elsewhere.exists(), "another rank wrote a run directory");
+    ends
 }
 
 fn run_ranks(config: &Config, out: &Path, resume: bool, ranks: usize) -> Vec<Summary> {
@@ -194,6 +207,47 @@ fn resumed_twice_with_other_numbers_of_ranks() {
     let ends = run_ranks(&config, &parts, true, 3);
     assert!(ends.iter().all(|summary| summary.was_complete && summary.test == ends[0].test));
     assert_same(&remains(&whole), &remains(&parts), "resumed after the end");
+}
+
+/// The folder of `--data` is written down in the run directory, which only rank 0 sees.
+#[test]
+fn data_of_a_resumed_run_are_found_by_all_ranks() {
+    let temp = TempDir::new("ranks-data");
+    let rows: String = (0..40).map(|i| format!("{},{i},0.5\n", ["up", "down"][i % 2])).collect();
+    std::fs::write(temp.join("mine.csv"), format!("label,a,b\n{rows}")).unwrap();
+    let sets = [
+        ("task.path", "mine.csv"),
+        ("model.layers", "1"),
+        ("model.h", "4"),
+        ("model.n", "4"),
+        ("train.batch", "8"),
+        ("train.shards", "4"),
+        ("train.epochs", "2"),
+        ("train.min_steps", "0"),
+    ];
+    let (config, out) = (config("files", &sets), temp.join("run"));
+    let data_dir = Some(temp.0.clone());
+    let options = TrainOptions { data_dir, ..TrainOptions::default() };
+    let stopped = run_with(&config, &out, &options, 2, &|_, step, stop| {
+        stop.fetch_or(step == 2, Ordering::Relaxed);
+    });
+    assert!(stopped.iter().all(|end| end.as_ref().unwrap().stopped == Stopped::Interrupted));
+    let ends = run_ranks(&config, &out, true, 3);
+    assert!(ends.iter().all(|summary| summary.stopped == Stopped::Finished));
+}
+
+#[test]
+fn a_directory_that_holds_a_run_is_refused_by_all_ranks() {
+    let temp = TempDir::new("ranks-exists");
+    let (config, out) = (twelve_shards(1), temp.join("run"));
+    run_ranks(&config, &out, false, 2);
+    for (rank, end) in run_watched(&config, &out, false, 2, &|_, _, _| {}).into_iter().enumerate() {
+        let error = end.unwrap_err();
+        match rank {
+            0 => assert!(matches!(error, Error::RunExists { .. }), "{error}"),
+            _ => assert!(matches!(error, Error::Peer { rank: 0, .. }), "{error}"),
+        }
+    }
 }
 
 #[test]
