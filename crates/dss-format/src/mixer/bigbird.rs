@@ -12,6 +12,7 @@ use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::attention::{projections, validate_heads};
+use super::heads::validate_looks_ahead;
 use super::recurrent::no_step;
 use super::{MixerConfig, MixerContext, MixerSettings};
 use crate::error::{Error, Result};
@@ -63,7 +64,7 @@ impl MixerSettings for BigbirdConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
-        validate_whole("bigbird", context)?;
+        validate_looks_ahead("bigbird", context)?;
         validate_heads(self.heads, self.width_in(context.h))?;
         if self.block == 0 {
             let what = "block must be at least 1, but is 0: try 64";
@@ -84,16 +85,4 @@ impl MixerSettings for BigbirdConfig {
     fn at_step(&self, _r: f64) -> Result<MixerConfig> {
         no_step("bigbird")
     }
-}
-
-/// Positions see the whole sequence.
-pub(super) fn validate_whole(mixer: &'static str, context: &MixerContext) -> Result<()> {
-    if context.bidirectional {
-        return Ok(());
-    }
-    let what = format!(
-        "mixer = \"{mixer}\" sees the whole sequence: set bidirectional to true, or choose another model for a task \
-         that must not look ahead (lm)"
-    );
-    Err(Error::setting(&["model.bidirectional"], what))
 }
