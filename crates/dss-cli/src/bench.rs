@@ -2,7 +2,7 @@
 
 use std::env;
 use std::process::{self, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, BatchInput, BatchTarget};
@@ -28,12 +28,13 @@ pub const SEED: u64 = 1;
 /// One of the sizes that are measured.
 pub struct Case {
     pub name: &'static str,
+    pub layers: usize,
     pub h: usize,
     pub l: usize,
     pub b: usize,
-    input: InputKind,
-    norm: NormKind,
-    prenorm: bool,
+    pub input: InputKind,
+    pub norm: NormKind,
+    pub prenorm: bool,
 }
 
 pub const CASES: [(Size, Case); 3] = [
@@ -41,6 +42,7 @@ pub const CASES: [(Size, Case); 3] = [
         Size::Listops,
         Case {
             name: "listops",
+            layers: LAYERS,
             h: 128,
             l: 2048,
             b: 16,
@@ -53,6 +55,7 @@ pub const CASES: [(Size, Case); 3] = [
         Size::Image,
         Case {
             name: "image",
+            layers: LAYERS,
             h: 512,
             l: 1024,
             b: 8,
@@ -65,6 +68,7 @@ pub const CASES: [(Size, Case); 3] = [
         Size::Speech,
         Case {
             name: "speech",
+            layers: LAYERS,
             h: 128,
             l: 16000,
             b: 4,
@@ -84,7 +88,9 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
         let (form, threads) = (form(args.form), args.threads.unwrap_or(cores));
         let threads = plural(threads as u64, "thread");
         output::line(&format!("{}, {threads}, {simd}, {} form", args.model, form.1))?;
-        output::line("size       H      L   B   ms/step      min      max   samples/s   peak MB")?;
+        output::line(
+            "size       H      L   B   ms/step      min      max   samples/s   peak MB   parameters",
+        )?;
     }
     for (size, case) in CASES {
         let result = match args.size {
@@ -117,14 +123,15 @@ fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
 
 fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Value, Failure> {
     let (form, form_name) = form(args.form);
-    let mut times = threads::with(args.threads, || measure(case, &args.model, form, args.steps))??;
+    let (mut times, trained) =
+        threads::with(args.threads, || measure(case, &args.model, form, args.steps, None))??;
     times.sort_by(f64::total_cmp);
     let (median, low, high) = (times[times.len() / 2], times[0], times[times.len() - 1]);
     Ok(json!({
         "size": case.name, "model": args.model, "form": form_name, "threads": args.threads.unwrap_or(cores),
-        "simd": dss_kernels::simd_name(), "layers": LAYERS, "h": case.h, "l": case.l, "b": case.b,
+        "simd": dss_kernels::simd_name(), "layers": case.layers, "h": case.h, "l": case.l, "b": case.b,
         "steps": args.steps, "median_ms": median, "min_ms": low, "max_ms": high,
-        "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(),
+        "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(), "parameters": trained,
     }))
 }
 
@@ -132,7 +139,7 @@ fn row(result: &Value) -> String {
     let number = |key: &str| result[key].as_f64().unwrap_or(f64::NAN);
     let peak = result["peak_mb"].as_f64().map_or_else(|| "-".to_owned(), |mb| format!("{mb:.0}"));
     format!(
-        "{:<8}{:>4}{:>7}{:>4}{:>10.1}{:>9.1}{:>9.1}{:>12.2}{peak:>10}",
+        "{:<8}{:>4}{:>7}{:>4}{:>10.1}{:>9.1}{:>9.1}{:>12.2}{peak:>10}{:>13}",
         result["size"].as_str().unwrap_or_default(),
         number("h"),
         number("l"),
@@ -141,6 +148,7 @@ fn row(result: &Value) -> String {
         number("min_ms"),
         number("max_ms"),
         number("samples_per_s"),
+        number("parameters"),
     )
 }
 
@@ -157,26 +165,38 @@ pub const RATES: Rates =
 /// The model of a size.
 pub fn new_model(case: &Case, model: &str, form: dss_nn::Form) -> Result<Model, Failure> {
     let device = Device::flex().autodiff();
-    let Case { h, norm, prenorm, .. } = *case;
-    let config = ModelConfig { layers: LAYERS, h, norm, prenorm, form, ..Default::default() };
+    let Case { layers, h, norm, prenorm, .. } = *case;
+    let config = ModelConfig { layers, h, norm, prenorm, form, ..Default::default() };
     let config = with_model(&config, model)?;
     let output = OutputKind::Sequence { outputs: CLASSES };
     let io = Io { input: case.input, output, len: case.l };
     Ok(Model::new(&config, &io, SEED, &device)?)
 }
 
-/// Milliseconds of each timed step.
-fn measure(
+/// Milliseconds of each timed step, and how many numbers are trained. No step begins once the timed ones have taken
+/// `limit`.
+pub fn measure(
     case: &Case,
     model: &str,
     form: dss_nn::Form,
     steps: usize,
-) -> Result<Vec<f64>, Failure> {
+    limit: Option<Duration>,
+) -> Result<(Vec<f64>, usize), Failure> {
     let mut model = new_model(case, model, form)?;
+    let trained = model
+        .parameters()
+        .iter()
+        .filter(|p| p.trained)
+        .map(|p| p.shape.iter().product::<usize>())
+        .sum();
     let mut optimiser = AdamW::default();
     let batch = [random_batch(case)];
     let mut times = Vec::with_capacity(steps);
     for step in 0..WARM_UP + steps {
+        let spent = times.iter().sum::<f64>();
+        if limit.is_some_and(|limit| spent >= 1e3 * limit.as_secs_f64()) {
+            break;
+        }
         let begin = Instant::now();
         let found = dss_train::gradients(&model, &batch, SEED, step as u64, DType::F32)?;
         (model, _) = optimiser.step(model, &found.gradients, 1.0, &RATES, 0.0);
@@ -187,7 +207,7 @@ fn measure(
             times.push(begin.elapsed().as_secs_f64() * 1e3);
         }
     }
-    Ok(times)
+    Ok((times, trained))
 }
 
 /// B sequences of full length; the numbers do not matter, only that they are none in particular.

@@ -7,6 +7,7 @@ mod allocator;
 mod args;
 mod bench;
 mod bench_group;
+mod bench_lengths;
 mod bench_step;
 mod card;
 mod config;
@@ -62,6 +63,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Repro(args) => repro::run(args),
         Command::Web(args) => web::run(args),
         Command::Bench(args::BenchCommand::Train(args)) => bench::run(args),
+        Command::Bench(args::BenchCommand::Lengths(args)) => bench_lengths::run(args),
         Command::Bench(args::BenchCommand::Step(args)) => bench_step::run(args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { out } => manual::pages(out.as_deref()),

@@ -8,10 +8,12 @@ extern crate burn_core as burn;
 mod draw;
 mod error;
 pub mod inspect;
+mod lengths;
 pub mod report;
 pub mod repro;
 mod text;
 
 pub use draw::Scene;
 pub use error::{Error, Result};
+pub use lengths::{LengthCurve, LengthPoint, lengths_picture};
 pub use text::csv_text;

@@ -20,6 +20,7 @@ Examples:
   dss repro ablations --tasks delay,listops --budget 2000steps
   dss repro speech --budget full --data ~/data --dry-run
   dss repro lra --tasks listops --set listops:max_length=500 --set n=32
+  dss repro lra --tasks listops,image --models dss-softmax,transformer --set transformer:ff=64
 
 The budget applies to each run. It is converted to a number of optimiser steps, the same for all models of a task: as
 many as DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the
@@ -42,8 +43,8 @@ pub struct ReproArgs {
     /// Comma-separated models and ablations [default: those of the table]
     #[arg(long, value_name = "MODELS", value_delimiter = ',', value_parser = rows())]
     pub models: Vec<String>,
-    /// A setting for all runs, or as TASK:KEY=VALUE for those of a task; may be given several times
-    #[arg(long, value_name = "[TASK:]KEY=VALUE")]
+    /// A setting for all runs, or for those of a task, a model or both; may be given several times
+    #[arg(long, value_name = "[TASK:][MODEL:]KEY=VALUE")]
     pub set: Vec<GridSetting>,
     /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
@@ -73,8 +74,52 @@ pub struct ReproArgs {
 pub enum BenchCommand {
     /// Time whole training steps: forward, backward, AdamW
     Train(BenchArgs),
+    /// Time training steps of several models against the length, and draw them
+    Lengths(BenchLengthsArgs),
     /// Time the steps of a stream on one core
     Step(BenchStepArgs),
+}
+
+/// `dss bench lengths`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dss bench lengths --svg lengths.svg
+  dss bench lengths --models dss-softmax,transformer,gru --to 4096
+  dss bench lengths --layers 2 --h 64 --batch 4 --json
+
+Each length is twice the one before. Random tokens, 10 classes; each measurement is a process of its own.")]
+pub struct BenchLengthsArgs {
+    /// Comma-separated models
+    #[arg(
+        long, value_name = "MODELS", value_delimiter = ',', value_parser = overlays(MODELS),
+        default_value = "dss-softmax,s4,transformer,linear-transformer,performer,fnet"
+    )]
+    pub models: Vec<String>,
+    /// The first L
+    #[arg(long, default_value = "512", value_name = "L", value_parser = positive)]
+    pub from: usize,
+    /// The last L
+    #[arg(long, default_value = "16384", value_name = "L", value_parser = positive)]
+    pub to: usize,
+    /// Layers
+    #[arg(long, default_value = "4", value_name = "N", value_parser = positive)]
+    pub layers: usize,
+    /// H: channels
+    #[arg(long, default_value = "128", value_name = "N", value_parser = positive)]
+    pub h: usize,
+    /// B: sequences of a step
+    #[arg(long, default_value = "1", value_name = "N", value_parser = positive)]
+    pub batch: usize,
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Draw time and memory into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// One JSON object per model and length
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `dss bench step`

@@ -3,8 +3,9 @@
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
+use super::heads::validate_looks_ahead;
 use super::{MixerContext, MixerSettings};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensors::TensorSpec;
 
 /// The settings of FNet: none. The transform has the length that the model is made for.
@@ -22,12 +23,7 @@ impl MixerSettings for FnetConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
-        if context.bidirectional {
-            return Ok(());
-        }
-        let what = "mixer = \"fnet\" looks at whole sequences, so it cannot be causal: set bidirectional to true, or take \
-                    another mixer";
-        Err(Error::setting(&["model.bidirectional"], what))
+        validate_looks_ahead("fnet", context)
     }
 
     fn tensors(&self, _context: &MixerContext) -> Vec<TensorSpec> {

@@ -48,6 +48,14 @@ impl Axis {
         Self { low, high, log: true, ticks, decimals: 0, percent: false }
     }
 
+    /// Powers of two in a logarithmic range, for 0 < `low` ≤ `high`; a single value has a range around it.
+    pub fn powers_of_two(low: f64, high: f64) -> Self {
+        let (low, high) = if high > low { (low, high) } else { (0.5 * low, 2.0 * low) };
+        let (first, last) = (low.log2().ceil() as i32, high.log2().floor() as i32);
+        let ticks = (first..=last).map(|exponent| 2f64.powi(exponent)).collect();
+        Self { low, high, log: true, ticks, decimals: 0, percent: false }
+    }
+
     /// The place of a value: 0 at the low end, 1 at the high end, never outside.
     pub fn place(&self, value: f64) -> f64 {
         let f = |x: f64| if self.log { x.max(f64::MIN_POSITIVE).ln() } else { x };
@@ -112,6 +120,7 @@ mod tests {
             ["0.0002", "0.0005", "0.001", "0.002", "0.005", "0.01"]
         );
         assert_eq!(labels(&Axis::log(3e-7, 2.0)).first().unwrap(), "1e-7");
+        assert_eq!(labels(&Axis::powers_of_two(500.0, 2048.0)), ["512", "1024", "2048"]);
     }
 
     #[test]

@@ -34,6 +34,23 @@ pub(crate) fn layer_colour(i: usize, n: usize) -> Rgb {
     oklch(0.57 + 0.15 * t, 0.15, 255.0 + 170.0 * t)
 }
 
+/// Colours that people with any kind of colour vision can tell apart (Okabe and Ito 2008), without their yellow, which
+/// is too pale for lines on white.
+const CATEGORICAL: [Rgb; 7] = [
+    [0, 114, 178],
+    [86, 180, 233],
+    [213, 94, 0],
+    [0, 158, 115],
+    [204, 121, 167],
+    [230, 159, 0],
+    [0, 0, 0],
+];
+
+/// A colour for the i-th of a few things without an order.
+pub(crate) fn categorical_colour(i: usize) -> Rgb {
+    CATEGORICAL[i % CATEGORICAL.len()]
+}
+
 /// Oklch to sRGB (Ottosson 2020), clipped to what a screen has.
 fn oklch(lightness: f64, chroma: f64, hue: f64) -> Rgb {
     let (a, b) = (chroma * hue.to_radians().cos(), chroma * hue.to_radians().sin());

@@ -29,7 +29,7 @@ fn glyph(c: char) -> &'static Glyph {
 }
 
 /// How wide a text is, in the units of its size.
-pub(super) fn width(words: &str, size: f64) -> f64 {
+pub(crate) fn width(words: &str, size: f64) -> f64 {
     words.chars().map(|c| glyph(c).width).sum::<f64>() * size / EM
 }
 

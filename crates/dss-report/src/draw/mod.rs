@@ -13,7 +13,8 @@ mod svg;
 
 pub(crate) use axis::Axis;
 pub(crate) use chart::{Chart, Scale, Series, Shape, smooth, thin};
-pub(crate) use colour::{MAGMA, layer_colour};
+pub(crate) use colour::{MAGMA, categorical_colour, layer_colour};
+pub(crate) use font::width as text_width;
 pub(crate) use panel::{Frame, Panel};
 pub use scene::Scene;
 pub(crate) use scene::{Anchor, Ink, MARGIN, Mark, Raster, TOP, Text, polyline, rectangle};

@@ -293,7 +293,7 @@ impl Grid {
         let mut sets = Overlay::default();
         let plan = self.plan(task);
         sets.extend(plan.iter().flat_map(|plan| plan.settings.iter().cloned()));
-        let asked = self.file.sets.iter().filter(|set| set.applies_to(task));
+        let asked = self.file.sets.iter().filter(|set| set.applies_to(task, model.name));
         sets.extend(asked.map(|set| set.setting.clone()));
         let preset = plan.map_or(plan::preset(self.file.budget), |plan| plan.preset.as_str());
         let settings = config::Request {

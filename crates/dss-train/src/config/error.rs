@@ -124,7 +124,7 @@ pub enum ConfigError {
     },
 }
 
-fn did_you_mean(nearest: &Option<String>) -> String {
+pub(super) fn did_you_mean(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 

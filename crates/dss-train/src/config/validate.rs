@@ -92,11 +92,22 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
             what: format!("train.carry: {what}"),
         })?;
     }
-    // The length is known when the data are: it is checked again then.
-    config.model.validate(1).map_err(|error| {
+    config.model.validate(known_length(&config.task)).map_err(|error| {
         let place = blamed(places, error.keys()).map(Place::to_string);
         ConfigError::Invalid { place, what: format!("[model] {error}") }
     })
+}
+
+/// L as far as it is known before the data are, else 1: it is checked again with them.
+fn known_length(task: &TaskConfig) -> usize {
+    let fixed = match task.name() {
+        "image" | "pathfinder" => 32 * 32,
+        "path-x" => 128 * 128,
+        "smnist" | "pmnist" => 28 * 28,
+        "speech-mfcc" => 161,
+        _ => 1,
+    };
+    task.length().filter(|len| *len > 0).unwrap_or(fixed)
 }
 
 /// Whether states can be carried from step to step.

@@ -9,6 +9,8 @@ use serde::de::{self, Deserializer, Expected, IntoDeserializer, Unexpected, Visi
 use serde::forward_to_deserialize_any;
 use toml::{Table, Value};
 
+use super::error::{did_you_mean, nearest};
+
 /// A value that its key cannot have.
 #[derive(Debug)]
 pub(super) struct WrongValue {
@@ -39,13 +41,14 @@ impl de::Error for WrongValue {
         Self::custom(format_args!("expected {}", in_words(expected)))
     }
 
-    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+    fn unknown_variant(name: &str, expected: &'static [&'static str]) -> Self {
         let names: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
         let names = match names.as_slice() {
             [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
             names => names.join(", "),
         };
-        Self::custom(format_args!("expected {names}"))
+        let meant = nearest(name, expected.iter().copied()).map(|(_, meant)| meant.to_owned());
+        Self::custom(format_args!("expected {names}{}", did_you_mean(&meant)))
     }
 }
 
@@ -197,6 +200,7 @@ mod tests {
             ("count", "'many'", "expected a whole number of at least 0"),
             ("rate", "'many'", "expected a number"),
             ("kind", "'third'", "expected `first` or `second-one`"),
+            ("kind", "'frist'", "expected `first` or `second-one`; did you mean `first`?"),
             ("kind", "3", "expected `first` or `second-one`"),
             ("flag", "3", "expected true or false"),
             ("list", "[-1]", "expected a whole number from 0 to 4294967295"),

@@ -1,0 +1,129 @@
+//! `dss bench lengths`: one training step of several models against the length, as a table and a picture.
+
+use std::env;
+use std::process::{self, ExitCode};
+use std::time::Duration;
+
+use dss_nn::{InputKind, NormKind};
+use dss_report::{LengthCurve, LengthPoint, lengths_picture};
+use dss_train::config::MODELS;
+use dss_train::memory::peak_mb;
+use dss_train::run_dir::write_file;
+use dss_train::text::plural;
+use dss_train::threads;
+use eyre::Report;
+use serde_json::{Value, json};
+
+use crate::args::BenchLengthsArgs;
+use crate::bench::{self, Case};
+use crate::failure::Failure;
+use crate::output;
+
+/// Timed steps of a length: as many as fit into this time, at least one and at most `STEPS`.
+const TIME: Duration = Duration::from_secs(2);
+const STEPS: usize = 20;
+
+pub fn run(args: BenchLengthsArgs) -> Result<ExitCode, Failure> {
+    if args.to < args.from {
+        let wrong = format!("--to {} is less than --from {}", args.to, args.from);
+        return Err(Failure::usage(wrong));
+    }
+    let doubled = |length: &usize| length.checked_mul(2).filter(|next| *next <= args.to);
+    let lengths: Vec<usize> = std::iter::successors(Some(args.from), doubled).collect();
+    if let ([model], [length], true) = (&args.models[..], &lengths[..], args.json) {
+        output::json(&measured(&args, model, *length)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sizes = format!(
+        "{}, H {}, batch {}, {}",
+        plural(args.layers as u64, "layer"),
+        args.h,
+        args.batch,
+        plural(args.threads.unwrap_or_else(rayon::current_num_threads) as u64, "thread"),
+    );
+    if !args.json {
+        output::line(&format!("milliseconds per step / peak MB; {sizes}"))?;
+        let heads: String = lengths.iter().map(|length| format!("{length:>15}")).collect();
+        output::line(&format!("{:<20}{heads}", "L"))?;
+    }
+    let mut curves = Vec::new();
+    for model in &args.models {
+        let mut curve = LengthCurve { name: label(model), points: Vec::new() };
+        for &length in &lengths {
+            let result = in_a_process(&args, model, length)?;
+            if args.json {
+                output::json(&result)?;
+            }
+            curve.points.push(LengthPoint {
+                length,
+                milliseconds: result["median_ms"].as_f64().unwrap_or(f64::NAN),
+                peak_mb: result["peak_mb"].as_f64(),
+            });
+        }
+        if !args.json {
+            let cells: String =
+                curve.points.iter().map(|point| format!("{:>15}", cell(point))).collect();
+            output::line(&format!("{model:<20}{cells}"))?;
+        }
+        curves.push(curve);
+    }
+    if let (Some(path), Some(picture)) = (&args.svg, lengths_picture(&curves, &sizes)) {
+        write_file(path, picture.svg().as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn label(model: &str) -> String {
+    let known = MODELS.iter().find(|known| known.name == model);
+    known.map_or(model, |known| known.label).to_owned()
+}
+
+fn cell(point: &LengthPoint) -> String {
+    let memory = point.peak_mb.map_or_else(|| "-".to_owned(), |mb| format!("{mb:.0}"));
+    let digits = if point.milliseconds < 100.0 { 1 } else { 0 };
+    format!("{:.digits$} / {memory}", point.milliseconds)
+}
+
+/// The peak memory of a process is that of all its work: each measurement gets a process of its own.
+fn in_a_process(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Value, Failure> {
+    let mut command = process::Command::new(env::current_exe()?);
+    command.args(["bench", "lengths", "--json", "--models", model]);
+    let numbers = [
+        ("--from", length),
+        ("--to", length),
+        ("--layers", args.layers),
+        ("--h", args.h),
+        ("--batch", args.batch),
+    ];
+    for (name, number) in numbers.into_iter().chain(args.threads.map(|n| ("--threads", n))) {
+        command.args([name, &number.to_string()]);
+    }
+    command.stderr(process::Stdio::inherit());
+    let out = command.output()?;
+    serde_json::from_slice(&out.stdout).map_err(|_| {
+        let what = format!("the measurement of {model} at L = {length} failed: {}", out.status);
+        Failure::failed(Report::msg(what))
+    })
+}
+
+fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Value, Failure> {
+    let case = Case {
+        name: "lengths",
+        layers: args.layers,
+        h: args.h,
+        l: length,
+        b: args.batch,
+        input: InputKind::Tokens { vocab: 18 },
+        norm: NormKind::Batch,
+        prenorm: false,
+    };
+    let form = dss_nn::Form::Fused;
+    let (mut times, _) =
+        threads::with(args.threads, || bench::measure(&case, model, form, STEPS, Some(TIME)))??;
+    times.sort_by(f64::total_cmp);
+    Ok(json!({
+        "model": model, "layers": args.layers, "h": args.h, "l": length, "b": args.batch,
+        "threads": args.threads.unwrap_or_else(rayon::current_num_threads), "steps": times.len(),
+        "median_ms": times[times.len() / 2], "min_ms": times[0], "peak_mb": peak_mb(),
+    }))
+}
