@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dss_data::TaskConfig;
+use dss_data::{TaskConfig, units};
 use dss_format::encoder::Encoder;
 use dss_infer::{CheckpointMeta, Model};
 use dss_train::Config;
@@ -33,9 +33,9 @@ fn card(to: &Path, model: &Model, run: Option<&Path>) -> String {
     let mut out = format!("{TITLE}{name}\n\n");
     let mixer = meta.model.mixer.settings();
     out += &format!(
-        "{}, {} layers of {} channels, {}; training length {}.\n\n",
+        "{}, {} of {} channels, {}; training length {}.\n\n",
         mixer.title(),
-        meta.model.layers,
+        units::plural(meta.model.layers, "layer"),
         meta.model.h,
         mixer.size(),
         meta.io.len

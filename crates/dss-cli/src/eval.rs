@@ -110,6 +110,6 @@ fn changed(own: Config, sets: &[Setting]) -> Result<Config, Failure> {
     if changed.model == own.model && changed.train == own.train {
         return Ok(changed);
     }
-    Err(Failure::usage("--set of `dss eval` changes settings of [task] only")
-        .hint("the model is that of the run; for the batch of the evaluation there is --batch"))
+    Err(Failure::usage("`dss eval --set` changes settings of [task] only")
+        .hint("the model is that of the run; the batch size is set with --batch"))
 }

@@ -88,7 +88,7 @@ pub fn import(args: ImportArgs) -> Result<ExitCode, Failure> {
     let file = if dss_exchange::is_model_file(&bytes) {
         if let Some(option) = args.foreign.first() {
             let message =
-                format!("{} is a model file of dss and says all of itself", path.display());
+                format!("{} is a model file of dss, which needs no options", path.display());
             return Err(Failure::usage(message).hint(format!("leave out {option}")));
         }
         ModelFile::from_bytes(&bytes).map_err(|e| named(path, e))?

@@ -376,13 +376,18 @@ impl NumberFeed {
     }
 }
 
-/// Places counted from 1, a range as `2 to 9`.
+/// Places counted from 1, a range as `2 to 9`; of a long list the first ones.
 fn numbered(places: &[usize]) -> String {
+    const MOST: usize = 12;
     match places {
         [first, .., last] if places.iter().copied().eq(*first..=*last) => {
             format!("{} to {}", first + 1, last + 1)
         }
-        _ => places.iter().map(|place| (place + 1).to_string()).collect::<Vec<_>>().join(", "),
+        _ => {
+            let shown = places.iter().take(MOST).map(|place| (place + 1).to_string());
+            let more = if places.len() > MOST { ", ..." } else { "" };
+            shown.collect::<Vec<_>>().join(", ") + more
+        }
     }
 }
 

@@ -80,7 +80,9 @@ impl CheckpointMeta {
         self.model.validate_for(&self.io)?;
         let (outputs, labels) = (self.io.output.outputs(), self.labels.len());
         if labels != 0 && labels != outputs {
-            return Err(Error::file(format!("it has {outputs} outputs, but {labels} labels")));
+            return Err(Error::file(format!(
+                "it has {outputs} outputs, but the number of its labels is {labels}"
+            )));
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! From a file's arrays to a model.
 
 use dss_format::{
-    Gelu, InputKind, MixerConfig, MixerContext, ModelConfig, ModelFile, NormKind, OutputKind, Pool,
-    Positions,
+    CheckpointMeta, Gelu, InputKind, MixerConfig, MixerContext, ModelConfig, ModelFile, NormKind,
+    OutputKind, Pool, Positions,
 };
 use dss_kernels::frozen::{Norm, gelu, gelu_tanh};
+use serde_json::Value;
 
 use crate::arrays::{AllArrays, Arrays};
 use crate::error::{Error, Result};
@@ -25,9 +26,8 @@ impl Model {
     pub fn from_file(file: ModelFile) -> Result<Self> {
         let (meta, arrays) = file.into_parts();
         let mut arrays = AllArrays::new(arrays)?;
-        let description = serde_json::to_string(&(&meta.model, &meta.io));
         let mut hash = Hash::new();
-        hash.bytes(description.map_err(|e| Error::File(e.to_string()))?.as_bytes());
+        hash.bytes(description(&meta).map_err(|e| Error::File(e.to_string()))?.as_bytes());
         arrays.hash(&mut hash);
         let mut arrays = arrays.root();
         let config = &meta.model;
@@ -70,6 +70,24 @@ impl Model {
         };
         Ok(Self::new(meta, numbers, hash.0))
     }
+}
+
+/// What a saved state is compared by: the settings that differ from the defaults, so that a setting that a later version
+/// adds does not turn an old model into another one.
+fn description(meta: &CheckpointMeta) -> serde_json::Result<String> {
+    let mut settings = serde_json::to_value(&meta.model)?;
+    let kind = meta.model.mixer.kind();
+    let mixer = MixerConfig::default_for(kind).unwrap_or_default();
+    let defaults = serde_json::to_value(ModelConfig { mixer, ..ModelConfig::default() })?;
+    strip(&mut settings, &defaults);
+    serde_json::to_string(&(kind, settings, &meta.io))
+}
+
+/// Removes all entries that are as in `defaults`.
+fn strip(settings: &mut Value, defaults: &Value) {
+    let Some(entries) = settings.as_object_mut() else { return };
+    entries.retain(|key, value| *value != defaults[key]);
+    entries.iter_mut().for_each(|(key, value)| strip(value, &defaults[key]));
 }
 
 fn layer(config: &ModelConfig, context: MixerContext, mut arrays: Arrays<'_>) -> Result<Layer> {
@@ -129,4 +147,17 @@ fn head(
     }
     let activation = if pairs { gelu } else { relu };
     Ok(Head::Hidden(TwoLayers::new(&first, activation, &arrays.linear("head.out"))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_with_its_default_does_not_describe_a_model() {
+        let defaults = serde_json::json!({"h": 128, "mixer": {"kind": "dss", "n": 64, "new": 1}});
+        let mut settings = serde_json::json!({"h": 8, "mixer": {"kind": "dss", "n": 4, "new": 1}});
+        strip(&mut settings, &defaults);
+        assert_eq!(settings, serde_json::json!({"h": 8, "mixer": {"n": 4}}));
+    }
 }

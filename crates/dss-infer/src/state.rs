@@ -34,7 +34,7 @@ impl PartialEq for State {
 /// What the bytes of a state begin with.
 const MAGIC: &[u8; 8] = b"dssstate";
 /// Their layout.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 impl Model {
     /// The state before the first position.

@@ -40,12 +40,20 @@ pub fn labels(spec: &TaskSpec) -> &[String] {
 pub fn check_fit(io: &Io, spec: &TaskSpec) -> Result<()> {
     let asked = self::io(spec);
     if io.input != asked.input {
-        let (has, wants) = (asked.input, io.input);
-        return Err(Error::Mismatch(format!("the model reads {wants:?}, the data has {has:?}")));
+        let [reads, has] = [io.input, asked.input].map(|input| match input {
+            InputKind::Tokens { vocab } => format!("tokens from a vocabulary of {vocab}"),
+            InputKind::Values { channels: 1 } => "one number per position".to_owned(),
+            InputKind::Values { channels } => format!("{channels} numbers per position"),
+        });
+        return Err(Error::Mismatch(format!("the model reads {reads}, the data have {has}")));
     }
     if io.output != asked.output {
-        let (has, wants) = (io.output, asked.output);
-        return Err(Error::Mismatch(format!("the model gives {has:?}, the data wants {wants:?}")));
+        let [gives, wants] = [io.output, asked.output].map(|output| match output {
+            OutputKind::Sequence { outputs } => format!("{outputs} outputs per sequence"),
+            OutputKind::Position { outputs } => format!("{outputs} outputs per position"),
+            OutputKind::Pair { outputs } => format!("{outputs} outputs per pair of sequences"),
+        });
+        return Err(Error::Mismatch(format!("the model has {gives}, the data need {wants}")));
     }
     Ok(())
 }

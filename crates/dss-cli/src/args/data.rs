@@ -24,9 +24,9 @@ Examples:
   dss data get smnist --data ~/data --url http://mirror.example/mnist
   dss data get speech --data ~/data --url http://mirror.example/speech_commands_v0.01.tar.gz
 
-The archive is put into the folder when it is complete and its SHA-256 is right; it need not be unpacked. Until then it
-is called NAME.part. After Ctrl-C, or when the connection is lost, the same command continues. A file
-with the wrong SHA-256 is kept as NAME.bad. Exit code 130: interrupted.")]
+The archive appears in the folder once it is complete and its SHA-256 is right; it need not be unpacked. Until then it is
+called NAME.part. After Ctrl-C or a lost connection, the same command continues. A file with a wrong SHA-256 is kept as
+NAME.bad. Exit code 130: interrupted.")]
     Get(DataGetArgs),
     /// Write generated data to files, in the form of the published ones
     #[command(after_help = "\
@@ -39,7 +39,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   dss data check text --data ~/data
-  dss data check files --set path=mine.csv
+  dss data check files mine.csv
   dss data check listops --preset laptop --json | jq .split_hash
 
 Exit code 1: something is wrong with the data.")]
@@ -113,6 +113,8 @@ pub struct DataCheckArgs {
     /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
+    /// The data, for tasks with the setting path (files, lm, forecast): short for --set path=PATH
+    pub path: Option<PathBuf>,
     /// The settings of a preset [default: those of the task: all of its data]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,

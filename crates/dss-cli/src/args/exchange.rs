@@ -15,8 +15,8 @@ Examples:
   dss export runs/listops-laptop-0 --to torch --out listops.safetensors
   dss export runs/speech-laptop-0 --to onnx --out speech.onnx
 
-With --f16 the weights have 11 bits and the file half the size; what a long memory multiplies (the eigenvalues and the
-step) keeps all its digits. A model card, a page of Markdown, is written beside the file, with the ending .md.
+--f16 stores large weights in half precision, which halves the file. Eigenvalues and step sizes stay in single precision,
+since a long memory multiplies their errors. A model card, a page of Markdown, is written beside the file (.md).
 
 --to torch writes safetensors with the names of the authors' programs (ag1988/dss, or example.py with s4d.py) and, beside
 it, the model part of their config.yaml. --to onnx writes the recurrent step: one position and the state in, the answer
@@ -47,7 +47,7 @@ Examples:
 
 Reads model files of `dss export`, and checkpoints of ag1988/dss and of the S4 repository (s4d.py, and its S4D and S4
 layers): .pt and .pth of torch.save, Lightning's .ckpt, safetensors. Nothing in them is executed. What the tensors do not
-say comes from the options, then from --config, then from the file itself; what is assumed is said on standard error.
+say comes from the options, then from --config, then from the file itself; assumptions are printed to standard error.
 The checkpoint has all weights in single precision, as training and the library `dss-nn` read them.")]
 pub struct ImportArgs {
     /// The model file or checkpoint

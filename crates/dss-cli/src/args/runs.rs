@@ -1,6 +1,6 @@
 //! Runs: train, eval, predict, inspect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use dss_data::TaskConfig;
@@ -90,21 +90,23 @@ impl TrainArgs {
             request.sets.push(Setting::new("train.tensorboard", true));
         }
         let Some(path) = &self.path else { return Ok(request) };
-        let keys = TaskConfig::key_docs(&request.task).unwrap_or_default();
-        if !keys.iter().any(|(key, _)| *key == "path") {
-            let (task, path) = (&request.task, path.display());
-            return Err(Failure::usage(format!("{task} takes no file, but found {path}"))
-                .hint("name the folder of its data with --data DIR"));
-        }
-        if let Some(data) = self.data.as_ref().filter(|data| data.is_file()) {
-            let (path, data) = (path.display(), data.display());
-            return Err(Failure::usage(format!("two files to train on: {path} and {data}"))
-                .hint("leave one of them out"));
-        }
-        let path = path.to_string_lossy().into_owned();
-        request.sets.insert(0, Setting::new("task.path", path));
+        request.sets.insert(0, path_setting(&request.task, path, self.data.as_deref())?);
         Ok(request)
     }
+}
+
+/// The data that are named after the task, as a setting.
+pub fn path_setting(task: &str, path: &Path, data: Option<&Path>) -> Result<Setting, Failure> {
+    let keys = TaskConfig::key_docs(task).unwrap_or_default();
+    if !keys.iter().any(|(key, _)| *key == "path") {
+        let message = format!("the task {task} does not take a file, but found {}", path.display());
+        return Err(Failure::usage(message).hint("name the folder of its data with --data DIR"));
+    }
+    if let Some(data) = data.filter(|data| data.is_file()) {
+        let message = format!("two files: {} and --data {}", path.display(), data.display());
+        return Err(Failure::usage(message).hint("leave one of them out"));
+    }
+    Ok(Setting::new("task.path", path.to_string_lossy().into_owned()))
 }
 
 /// A part of the data.

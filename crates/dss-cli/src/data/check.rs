@@ -9,7 +9,7 @@ use dss_train::config::Setting;
 use dss_train::{Config, TrainConfig, threads};
 
 use super::Log;
-use crate::args::DataCheckArgs;
+use crate::args::{DataCheckArgs, path_setting};
 use crate::failure::Failure;
 use crate::{output, progress};
 
@@ -43,7 +43,8 @@ fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
         true => setting.clone(),
         false => Setting::typed(&format!("task.{}", setting.key()), setting.text()),
     };
-    let sets: Vec<_> = args.set.iter().map(own).collect();
+    let path = args.path.as_ref().map(|path| path_setting(&args.task, path, args.data.as_deref()));
+    let sets: Vec<_> = path.transpose()?.into_iter().chain(args.set.iter().map(own)).collect();
     let plain = match &args.preset {
         Some(_) => {
             Config::resolve(&args.task, args.preset.as_deref(), &[], &[]).map_err(&failure)?
@@ -59,7 +60,7 @@ fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
     };
     let changed = plain.changed(&[], &sets).map_err(&failure)?;
     if changed.model != plain.model || changed.train != plain.train {
-        return Err(Failure::usage("--set of `dss data check` changes settings of [task] only"));
+        return Err(Failure::usage("`dss data check --set` changes settings of [task] only"));
     }
     Ok(changed.task)
 }

@@ -72,7 +72,7 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<FetchedFile, FetchError
             bar.set_position(done);
             log.say(|| format!("{name}: {}{of}", bytes(done)));
         }
-        Event::Restart(why) => output::log_line(format_args!("{name}: from the beginning: {why}")),
+        Event::Restart(why) => output::log_line(format_args!("{name}: starting over: {why}")),
         Event::Retry(why) => output::log_line(format_args!("{why}; trying again")),
         Event::Checking(done) => {
             bar.set_message(format!("{name}: checking"));

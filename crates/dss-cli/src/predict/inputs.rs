@@ -42,6 +42,15 @@ impl Inputs {
         Ok(inputs)
     }
 
+    /// An error about standard input, which came through a file.
+    pub fn named(&self, failure: Failure) -> Failure {
+        let piped = self.files.iter().find(|file| file.name == "-" && self.temporary.is_some());
+        match piped {
+            Some(file) => failure.renamed(&file.path.display().to_string(), "standard input"),
+            None => failure,
+        }
+    }
+
     fn push(&mut self, path: PathBuf) {
         self.files.push(InputFile { name: path.display().to_string(), path });
     }

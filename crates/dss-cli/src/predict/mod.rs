@@ -63,7 +63,7 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
         let encoder = encoder(&meta)?;
         let inputs = Inputs::new(&args.files, &encoder)?;
         let files = &inputs.files;
-        match encoder {
+        let lines = match encoder {
             Encoder::Lm(encoder) => lm::lines(&model, &encoder, files, batch, form),
             Encoder::Forecast(encoder) => {
                 forecast::lines(&model, &meta, &encoder, files, batch, form)
@@ -79,7 +79,8 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
                     }
                 })
             }
-        }
+        };
+        lines.map_err(|failure| inputs.named(failure))
     })??;
     output::line(&lines.join("\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -59,6 +59,14 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     let path = runs::model_file(&args.model)?;
     let model = Model::load(&path).map_err(|e| named(&path, e))?;
     refuse_table_of_texts(model.meta(), &args)?;
+    // Not only at the end of the stream, when nothing can be done about it.
+    if let Some(folder) = args.state.as_deref().and_then(Path::parent)
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
+        let message = format!("--state: there is no folder {}", folder.display());
+        return Err(Failure::usage(message).hint("create it first, or choose another file"));
+    }
     let interrupted = interrupt::flag()?;
     let mut arrivals = Arrivals::open(&args.input, interrupted)?;
     let Some(mut source) = Source::new(feed(model.meta())?, &args, &mut arrivals)? else {
@@ -162,7 +170,7 @@ fn load(model: &Model, window: Option<Window>, path: &Path) -> Result<Listener, 
         std::fs::read(path).map_err(|e| Failure::failed(eyre::eyre!("{}: {e}", path.display())))?;
     Listener::from_bytes(model, window, &bytes).map_err(|error| {
         named(path, error).hint(
-            "it has to be of the same model, rate and window; name another file to start again",
+            "a state belongs to one model, rate and window; choose another file to start again",
         )
     })
 }

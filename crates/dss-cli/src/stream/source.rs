@@ -18,6 +18,10 @@ const ARRAY_BYTES: usize = 1 << 30;
 /// How a gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
+/// How sound begins that is not read, but is certainly not raw samples: MP3, AIFF, Ogg, AU, CAF, 64-bit WAV, Matroska.
+const OTHER_SOUND: [&[u8]; 7] =
+    [b"ID3", b"FORM", b"OggS", b".snd", b"caff", b"RF64", b"\x1a\x45\xdf\xa3"];
+
 /// Where positions come from.
 pub struct Source {
     kind: Kind,
@@ -188,7 +192,11 @@ impl Source {
             Kind::Sound(..) if format == Format::Flac && !first.starts_with(b"fLaC") => {
                 return Err(self.wrong("not a FLAC file"));
             }
-            Kind::Sound(..) if wanted > 0 && !self.piped && !SoundReader::knows(&first) => {
+            Kind::Sound(..)
+                if wanted > 0
+                    && !SoundReader::knows(&first)
+                    && (!self.piped || OTHER_SOUND.iter().any(|mark| first.starts_with(mark))) =>
+            {
                 return Err(self
                     .wrong("neither WAV nor FLAC")
                     .hint("convert the file; if it holds raw 16-bit samples, add --raw"));
@@ -318,7 +326,7 @@ impl Source {
             // A recording that was stopped has a header that promises more than came.
             (Err(what), Kind::Sound(sound)) if self.piped && sound.reader.format().is_some() => {
                 output::log_line(format_args!(
-                    "{}: {what}; the answer is for what came",
+                    "{}: {what}; the answer is for what arrived",
                     self.name
                 ));
                 Ok(())

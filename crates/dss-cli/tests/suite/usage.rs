@@ -112,7 +112,8 @@ fn messages_say_what_they_are_about() {
     run("train listops --set h=0").fails(2, &[keys]);
     run("train listops --set max_args=1").fails(2, &["task.max_args", keys]);
     run("train listops --set path=x").fails(2, &["`path`; did you mean `task.dir`?"]);
-    run("train listops x.csv").fails(2, &["listops takes no file, but found x.csv", "--data"]);
+    run("train listops x.csv")
+        .fails(2, &["the task listops does not take a file, but found x.csv", "--data"]);
     let ran = run("train listops --set colour=x").fails(2, &["unknown key `colour`"]);
     assert!(!ran.err.contains("did you mean"), "{ran:?}");
 

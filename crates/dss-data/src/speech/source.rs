@@ -63,7 +63,7 @@ fn archive(folder: &Path, any: bool) -> Result<Option<PathBuf>> {
     match &names[..] {
         [one] if any => Ok(Some(folder.join(one))),
         [_, _, ..] if any => {
-            let what = format!("several archives: {}; name one by task.dir", names.join(", "));
+            let what = format!("several archives: {}; name one with task.dir", names.join(", "));
             Err(Error::content(folder, what))
         }
         _ => Ok(None),

@@ -190,14 +190,10 @@ impl TableShape {
             }
             _ => {}
         }
-        let expected = if self.by_row {
-            format!("{read}, or {whole} with a label,")
-        } else {
-            read.to_string()
-        };
+        let or = if self.by_row { format!(", or {whole} with a label") } else { String::new() };
         Err(format!(
-            "expected {expected} cells as in the training, found {width}; give the columns names, or shorter rows empty \
-             cells at their end"
+            "expected {read} cells as in the training{or}, but found {width}; add a header, or fill shorter rows up with \
+             empty cells"
         ))
     }
 }
@@ -272,7 +268,12 @@ mod tests {
         assert_eq!(named.places_by_row(&["1", "2"]).unwrap(), at(&[0, 1], 2));
         assert_eq!(named.places_by_row(&["9", "1", "2"]).unwrap(), at(&[1, 2], 3));
         assert_eq!(named.places_by_row(&["cat"]).unwrap(), at(&[1, 2], 3), "a short row, labelled");
-        assert!(named.places_by_row(&["1"]).unwrap_err().contains("2, or 3 with a label, cells"));
+        assert!(
+            named
+                .places_by_row(&["1"])
+                .unwrap_err()
+                .contains("2 cells as in the training, or 3 with a label")
+        );
         assert!(named.places_by_row(&["1", "2", "3", "4"]).unwrap_err().contains("found 4"));
 
         let steps = shape(false, &[(None, 0), (None, 1)], 2);

@@ -94,7 +94,10 @@ fn unknown_formats_are_refused() {
         (with_text(&valid(), |meta| meta["model"]["h"] = 0.into()), "h must be at least 1"),
         (with_text(&valid(), |meta| meta["model"]["layers"] = 2.into()), "layers.1"),
         (with_text(&valid(), |meta| meta["model"]["prenorm"] = true.into()), "norm.beta"),
-        (with_text(&valid(), |meta| meta["labels"] = vec!["a"].into()), "1 labels"),
+        (
+            with_text(&valid(), |meta| meta["labels"] = vec!["a"].into()),
+            "the number of its labels is 1",
+        ),
         (with_text(&valid(), |meta| meta["io"]["input"]["kind"] = "smells".into()), "smells"),
         (with_text(&valid(), |meta| *meta = 3.into()), "description"),
         (b"GIF89a and other things that are not a model".to_vec(), "safetensors"),

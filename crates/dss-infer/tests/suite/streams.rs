@@ -99,7 +99,7 @@ fn states_of_an_earlier_version_are_refused_by_its_number() {
     let mut bytes = model.state().unwrap().to_bytes(&model).unwrap();
     bytes[8] = 1;
     let error = State::from_bytes(&model, &bytes).unwrap_err().to_string();
-    assert!(error.contains("its version is 1, but this program reads version 2"), "{error}");
+    assert!(error.contains("its version is 1, but this program reads version 3"), "{error}");
 }
 
 /// The settings of the mixer below `mixer` or, as version 0.1 wrote them, beside the others: the same model.

@@ -2,10 +2,15 @@
 //! they answer does not matter. Used by the targets of `cargo fuzz` and by the test that replays their corpus.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dss_data::files::FilesConfig;
+use dss_data::image::ImageConfig;
 use dss_data::{Encoder, ReadFile, TaskConfig};
+use dss_exchange::{ImportOptions, Settings};
+use dss_infer::{Input, State};
+use dss_nn::{CheckpointMeta, InputKind, Io, MixerConfig, ModelConfig, OutputKind};
 use dss_train::Config;
 use dss_train::answers::Answers;
 use dss_train::run_dir::Record;
@@ -14,7 +19,7 @@ use dss_train::run_dir::Record;
 type Target = fn(&[u8]);
 
 /// Everything there is, by the name of its folder in `corpus`.
-pub const ALL: [(&str, Target); 10] = [
+pub const ALL: [(&str, Target); 13] = [
     ("checkpoint", checkpoint),
     ("state", state),
     ("metrics", metrics),
@@ -25,6 +30,9 @@ pub const ALL: [(&str, Target); 10] = [
     ("sound", sound),
     ("array", array),
     ("pictures", pictures),
+    ("archive", archive),
+    ("import", import),
+    ("stream_state", stream_state),
 ];
 
 /// A file of these bytes.
@@ -149,4 +157,50 @@ pub fn pictures(bytes: &[u8]) {
     for extension in ["png", "idx3-ubyte", "bin"] {
         read_as(encoder, &Temporary::new(extension, bytes).0);
     }
+}
+
+/// A tar archive, plain or gzipped.
+pub fn archive(bytes: &[u8]) {
+    let file = Temporary::new("tar", bytes);
+    let config = ImageConfig { dir: file.0.to_string_lossy().into_owned(), ..Default::default() };
+    let _ = TaskConfig::Image(config).load(None, &|_| {});
+}
+
+/// Checkpoints of other programs (pickles in zip files, safetensors), and their configurations in YAML.
+pub fn import(bytes: &[u8]) {
+    let settings = std::str::from_utf8(bytes).ok().and_then(|text| Settings::from_yaml(text).ok());
+    let _ = dss_exchange::import(bytes, &ImportOptions { settings, ..Default::default() });
+}
+
+/// The file of `dss stream --state`, for several kinds of state. Each input gets the marks of its model and a right
+/// checksum, or nothing behind these would be reached.
+pub fn stream_state(bytes: &[u8]) {
+    static MODELS: LazyLock<Vec<dss_infer::Model>> = LazyLock::new(|| {
+        ["dss", "attention", "linear-attention", "nrde", "lstm"].map(small_model).into()
+    });
+    for model in &*MODELS {
+        let fresh = model.state().and_then(|state| state.to_bytes(model)).unwrap();
+        // Magic number, version and hash of the model.
+        let mut all = [&fresh[..20], bytes].concat();
+        let fnv = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let sum = all.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
+        all.extend(sum.to_le_bytes());
+        if let Ok(mut state) = State::from_bytes(model, &all) {
+            let _ = model.step(&mut state, Input::Values(&[0.5]), &mut [0.0; 2]);
+        }
+    }
+}
+
+fn small_model(mixer: &str) -> dss_infer::Model {
+    let mixer = MixerConfig::default_for(mixer).unwrap();
+    let config = ModelConfig { layers: 1, h: 4, mixer, ..ModelConfig::default() };
+    let io = Io {
+        input: InputKind::Values { channels: 1 },
+        output: OutputKind::Sequence { outputs: 2 },
+        len: 16,
+    };
+    let model = dss_nn::Model::new(&config, &io, 0, &burn::tensor::Device::flex()).unwrap();
+    let file = Temporary::new("safetensors", b"");
+    dss_nn::save(&file.0, &model, &CheckpointMeta::new(&config, &io)).unwrap();
+    dss_infer::Model::load(&file.0).unwrap()
 }
