@@ -93,6 +93,7 @@ mod complex;
 pub mod conv;
 mod eigenvalues;
 mod error;
+pub mod fork;
 pub mod fourier;
 pub mod init;
 pub mod kernel;

@@ -7,9 +7,6 @@
 mod team;
 
 /// Lets at most `threads` threads work on an operation, 1 being the caller alone. Results do not depend on it.
-///
-/// The child of a `fork` does not inherit its parent's threads and would wait for them for ever: it must set 1. Safe to call
-/// from a `pthread_atfork` handler.
 pub fn limit_threads(threads: usize) {
     #[cfg(feature = "rayon")]
     team::limit_threads(threads);
@@ -17,10 +14,16 @@ pub fn limit_threads(threads: usize) {
     let _ = threads;
 }
 
+/// Every operation works on its caller's thread from now on, as in the child of a `fork`.
+pub(crate) fn alone() {
+    #[cfg(feature = "rayon")]
+    team::alone();
+}
+
 /// How many workers (and so how many scratch buffers) a plan should have.
 pub(crate) fn workers() -> usize {
     #[cfg(feature = "rayon")]
-    return rayon::current_num_threads();
+    return team::workers();
     #[cfg(not(feature = "rayon"))]
     return 1;
 }

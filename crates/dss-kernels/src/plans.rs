@@ -1,20 +1,21 @@
 //! Plans that are used again: tables and scratch of the last few sizes, for all callers of a process.
 
 use crate::block::{Block, BlockConfig, Buffers};
+use crate::fork::Lock;
 use crate::fourier::{Fourier, FourierConfig};
 use crate::kernel::{Kernel, KernelConfig};
 use crate::{Error, Real, s4, s4d};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 /// Plans that are kept between calls, the last used at the end.
 const KEPT: usize = 4;
 
 /// Idle plans of one kind.
-pub struct PlanCache<K, P>(Mutex<Vec<(K, P)>>);
+pub struct PlanCache<K, P>(Lock<Vec<(K, P)>>);
 
 impl<K: PartialEq + Copy, P> PlanCache<K, P> {
     const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self(Lock::new(Vec::new()))
     }
 
     /// Runs `body` with a plan for `key`; concurrent calls get plans of their own.
@@ -24,9 +25,8 @@ impl<K: PartialEq + Copy, P> PlanCache<K, P> {
         make: impl FnOnce() -> Result<P, Error>,
         body: impl FnOnce(&mut P) -> R,
     ) -> Result<R, Error> {
-        let idle = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = {
-            let mut idle = idle();
+            let mut idle = self.0.lock();
             idle.iter().position(|(k, _)| *k == key).map(|i| idle.remove(i).1)
         };
         let mut plan = match found {
@@ -34,11 +34,13 @@ impl<K: PartialEq + Copy, P> PlanCache<K, P> {
             None => make()?,
         };
         let result = body(&mut plan);
-        let mut idle = idle();
-        idle.push((key, plan));
-        if idle.len() > KEPT {
-            idle.remove(0);
-        }
+        let oldest = {
+            let mut idle = self.0.lock();
+            idle.push((key, plan));
+            (idle.len() > KEPT).then(|| idle.remove(0))
+        };
+        // Freeing it takes longer than a lock may be held.
+        drop(oldest);
         Ok(result)
     }
 }

@@ -1,11 +1,12 @@
 //! The native part of the Python package `diagonal_ssm`: the operations of `dss-kernels` on numpy arrays, the models of
-//! `dss-infer`, and the runs of `dss-train` with their reports.
+//! `dss-infer`, the runs of `dss-train` with their reports, and the checkpoints of others that `dss-exchange` reads.
 //!
 //! Arrays come in as contiguous f32 or f64; results are written into arrays that the caller made. The interpreter is
 //! free during all work.
 
 mod arrays;
 mod block;
+mod exchange;
 mod kernels;
 mod model;
 mod run;
@@ -20,6 +21,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::block::{block_backward, block_forward};
+    #[pymodule_export]
+    use crate::exchange::import_checkpoint;
     #[pymodule_export]
     use crate::kernels::{
         conv_backward, conv_forward, kernel_backward, kernel_forward, s4_init, s4d_lambda,

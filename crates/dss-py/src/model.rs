@@ -1,6 +1,6 @@
 //! Trained models: whole sequences, and streams with a state.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use dss_format::encoder::Encoder;
 use dss_format::feed::Feed;
@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays::{Source, source};
+use crate::threads::is_forked;
 use crate::value_error;
 
 /// Positions of one sequence as they come from Python.
@@ -115,8 +116,20 @@ pub struct NativeStream {
 }
 
 impl NativeStream {
-    fn with<R>(&self, body: impl FnOnce(&mut State) -> R) -> R {
-        body(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<R>(&self, body: impl FnOnce(&mut State) -> R) -> PyResult<R> {
+        // The thread that had it may not exist in a forked child, which would wait for ever.
+        let state = match self.state.try_lock() {
+            Err(TryLockError::WouldBlock) if is_forked() => {
+                let what = "another thread was using this stream when the process was forked";
+                return Err(value_error(what));
+            }
+            Err(TryLockError::WouldBlock) => {
+                self.state.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Ok(state) => state,
+        };
+        Ok(body(&mut { state }))
     }
 }
 
@@ -135,25 +148,25 @@ impl NativeStream {
         let size = size.ok_or_else(|| value_error("more answers than memory can hold"))?;
         let out = py.detach(|| {
             let mut out = vec![0.0; size];
-            self.with(|state| model.block_step(state, input, &mut out)).map(|()| out)
+            self.with(|state| model.block_step(state, input, &mut out).map(|()| out))
         });
-        rows(py, out.map_err(value_error)?, model.outputs())
+        rows(py, out?.map_err(value_error)?, model.outputs())
     }
 
     /// Positions taken so far.
     #[getter]
-    fn position(&self) -> u64 {
+    fn position(&self) -> PyResult<u64> {
         self.with(|state| state.position())
     }
 
     /// Back to before the first position.
-    fn reset(&self) {
-        self.with(State::reset);
+    fn reset(&self) -> PyResult<()> {
+        self.with(State::reset)
     }
 
     /// All that the stream remembers.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.with(|state| state.to_bytes(&self.model)).map_err(value_error)?;
+        let bytes = self.with(|state| state.to_bytes(&self.model))?.map_err(value_error)?;
         Ok(PyBytes::new(py, &bytes))
     }
 }

@@ -18,7 +18,7 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::value_error;
+use crate::{threads, value_error};
 
 /// How long Ctrl-C waits at most until it is noticed.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -84,17 +84,18 @@ pub fn resume(
 #[pyfunction]
 pub fn report(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     own_config(&path)?;
-    let page = py.detach(|| write_report(&path)).map_err(value_error)?;
+    let page = py.detach(|| threads::in_pool(|| write_report(&path)))?.map_err(value_error)?;
     Ok(page.to_string_lossy().into_owned())
 }
 
 /// What a model has learned, as JSON: its modes, time scales and kernels.
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    py.detach(|| -> PyResult<String> {
+    let inspected = || -> PyResult<String> {
         let found = Inspection::load(&path, &Device::flex()).map_err(value_error)?;
         serde_json::to_string(&found.report().map_err(value_error)?).map_err(value_error)
-    })
+    };
+    py.detach(|| threads::in_pool(inspected))?
 }
 
 fn settings(sets: &[String]) -> PyResult<Vec<Setting>> {
@@ -186,6 +187,7 @@ fn in_python(text: &str) -> String {
         ),
         ("choose another directory with --out", "choose another directory with out="),
         ("continue with --resume", "continue with Run(path).resume()"),
+        ("dss train files FILE (a table or a folder)", "data=(X, y), or a path"),
         ("--set ", ""),
     ]
     .iter()

@@ -3,6 +3,8 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use dss_kernels::fork;
+use dss_kernels::plans::Planned;
 use pyo3::prelude::*;
 
 use crate::value_error;
@@ -23,9 +25,7 @@ pub fn set_num_threads(threads: usize) -> PyResult<()> {
         return Err(value_error("the number of threads must be at least 1"));
     }
     THREADS.store(threads, Relaxed);
-    if !FORKED.load(Relaxed) {
-        dss_kernels::limit_threads(threads);
-    }
+    dss_kernels::limit_threads(threads);
     Ok(())
 }
 
@@ -35,7 +35,6 @@ pub fn follow_num_threads(threads: usize) {
     if THREADS.load(Relaxed) == 0
         && FOLLOWED.swap(threads, Relaxed) != threads
         && threads > 0
-        && !FORKED.load(Relaxed)
     {
         dss_kernels::limit_threads(threads);
     }
@@ -44,7 +43,7 @@ pub fn follow_num_threads(threads: usize) {
 /// How many threads work on an operation.
 #[pyfunction]
 pub fn get_num_threads() -> usize {
-    if FORKED.load(Relaxed) {
+    if is_forked() {
         return 1;
     }
     match (THREADS.load(Relaxed), FOLLOWED.load(Relaxed)) {
@@ -53,19 +52,42 @@ pub fn get_num_threads() -> usize {
     }
 }
 
-extern "C" fn in_child() {
-    FORKED.store(true, Relaxed);
-    dss_kernels::limit_threads(1);
+/// Whether this process is a forked child.
+pub fn is_forked() -> bool {
+    FORKED.load(Relaxed)
 }
 
-/// A forked child works on its one thread: those of its parent do not exist there.
+/// Runs work that uses rayon: in a forked child, where the shared pool has no threads, in a pool of its own.
+pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    match is_forked() {
+        true => dss_train::threads::with(Some(1), work).map_err(value_error),
+        false => Ok(work()),
+    }
+}
+
+extern "C" fn before_fork() {
+    fork::before();
+}
+
+extern "C" fn in_parent() {
+    fork::in_parent();
+}
+
+extern "C" fn in_child() {
+    FORKED.store(true, Relaxed);
+    fork::in_child();
+}
+
+/// Forks wait for the locks of `dss-kernels`, and a child works on its one thread.
 pub fn survive_fork() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
+        // Made now, not by a thread that a fork interrupts.
+        let _ = (f32::buffers(), f64::buffers());
         #[cfg(unix)]
-        // SAFETY: the handler only stores to atomics.
+        // SAFETY: the handlers use atomics and one lock, which no other handler needs.
         unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
+            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
         }
     });
 }

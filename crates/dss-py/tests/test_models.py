@@ -119,3 +119,49 @@ def test_text():
     assert np.isfinite(out).all()
     with pytest.raises(ValueError, match="from 0 to"):
         texts[0].forward([10**6])
+
+
+GOLDEN = pathlib.Path(__file__).parents[2] / "dss-exchange" / "tests" / "golden"
+
+
+@pytest.mark.filterwarnings("ignore:assumed")
+def test_imported_checkpoints(tmp_path):
+    """The logits of the programs that made them, and the same model in PyTorch."""
+    safetensors = pytest.importorskip("safetensors.numpy")
+    found = 0
+    for config in sorted(GOLDEN.glob("ag1988/*.config.yaml")) + sorted(GOLDEN.glob("s4/*.config.yaml")):
+        name = config.name.removesuffix(".config.yaml")
+        places = [config.with_name(f"{name}.{ending}") for ending in ("pt", "pth", "dict.ckpt")]
+        file = next(place for place in places if place.exists())
+        tensors = safetensors.load_file(config.with_name(f"{name}.io.safetensors"))
+        x = tensors["tokens"] if "tokens" in tensors else tensors["values"]
+        if name == "block_nplr_sH":
+            with pytest.raises(ValueError, match="n_ssm: 8 with mode: nplr"):
+                diagonal_ssm.import_checkpoint(file, config=config)
+            continue
+        model = diagonal_ssm.import_checkpoint(file, config=config, length=x.shape[1])
+        if model.meta["io"]["output"]["kind"] == "pair":
+            continue
+        lengths = tensors.get("lengths", [x.shape[1]] * len(x))
+        logits = np.stack([model.forward(one[:length]) for one, length in zip(x, lengths)])
+        np.testing.assert_allclose(logits, tensors["logits"], atol=1e-5)
+        found += 1
+    assert found >= 6
+
+
+def test_what_an_import_says(tmp_path):
+    file = GOLDEN / "ag1988" / "softmax_bn_post.pt"
+    with pytest.raises(ValueError, match="softmax_bn_post.pt: .*give it with length="):
+        diagonal_ssm.import_checkpoint(file)
+    with pytest.raises(ValueError, match='variant must be one of .*"exp-no-scale"'):
+        diagonal_ssm.import_checkpoint(file, variant="sofmax")
+    with pytest.warns(UserWarning, match="assumed pool = mean: .* give pool= or config="):
+        model = diagonal_ssm.import_checkpoint(file, length=40)
+    model.save(tmp_path / "model.safetensors")
+    torch = pytest.importorskip("torch")
+    from diagonal_ssm.torch import load_model
+
+    tokens = np.arange(20) % 5
+    module = load_model(tmp_path / "model.safetensors")
+    with torch.no_grad():
+        np.testing.assert_allclose(module(torch.from_numpy(tokens)[None])[0].numpy(), model.forward(tokens), atol=1e-5)

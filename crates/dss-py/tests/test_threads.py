@@ -79,11 +79,90 @@ def loader():
     assert answer()[0] == before
 
 
-@pytest.mark.parametrize("check", ["children", "loader"])
+def loader_beside_a_thread():
+    block, x, done = dss.DSSBlock(16, d_state=8, l_max=64), torch.randn(4, 64, 16), threading.Event()
+
+    def work():
+        with torch.no_grad():
+            while not done.is_set():
+                block(x)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(5):
+            loader()
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("check", ["children", "loader", "loader_beside_a_thread"])
 def test_forked_children_give_the_same_bits(check):
-    """Before and after their parent's use; in a process of its own, since torch's engine of gradients does not survive
-    a fork once other tests have started its threads."""
+    """Before, during and after their parent's use; in a process of its own, since torch's engine of gradients does not
+    survive a fork once other tests have started its threads."""
     run(f"import test_threads; test_threads.{check}()")
+
+
+def test_a_fork_in_the_middle_of_an_operation():
+    """Another thread takes and returns plans all the time: a child must not inherit a lock that it held."""
+    code = """
+import numpy, os, random, signal, threading, time
+from diagonal_ssm import _native
+H, N = 16, 2
+params = [numpy.full((N, 2), -1, "f4"), numpy.zeros(H, "f4"), numpy.ones((1, H, N, 2), "f4")]
+def kernel(length):
+    _native.kernel_forward("exp", params, length, numpy.empty((1, H, length), "f4"))
+done = threading.Event()
+def work():
+    while not done.is_set():
+        for length in range(8, 14):  # more sizes than plans are kept
+            kernel(length)
+thread = threading.Thread(target=work)
+thread.start()
+hung = 0
+for _ in range(200):
+    time.sleep(0.002 * random.random())
+    child = os.fork()
+    if child == 0:
+        signal.alarm(15)
+        kernel(8)
+        os._exit(0)
+    hung += os.waitpid(child, 0)[1] != 0
+    if hung:
+        break
+done.set()
+thread.join()
+print(hung)
+"""
+    assert run(code).split() == ["0"]
+
+
+def test_a_stream_in_use_at_a_fork(tmp_path):
+    """The child says that it cannot be used, instead of waiting for a thread that it does not have."""
+    code = f"""
+import numpy, os, signal, threading, time
+import diagonal_ssm
+x, y = numpy.zeros((8, 20)), numpy.arange(8) % 2
+run = diagonal_ssm.train("files", (x, y), out={str(tmp_path / "run")!r}, layers=1, h=16, n=16, epochs=1, min_steps=0)
+stream = run.model.stream()
+thread = threading.Thread(target=stream.push, args=(numpy.zeros((2_000_000, 1)),))
+thread.start()
+time.sleep(0.3)
+assert thread.is_alive()
+child = os.fork()
+if child == 0:
+    signal.alarm(15)
+    try:
+        stream.push([0.0])
+    except ValueError as error:
+        os._exit(7 if "forked" in str(error) else 1)
+    os._exit(2)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+thread.join()
+assert stream.position == 2_000_000
+"""
+    assert run(code).split() == ["7"]
 
 
 class Samples(torch.utils.data.Dataset):

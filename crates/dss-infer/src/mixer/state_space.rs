@@ -152,7 +152,13 @@ impl<S: StateSpace> StateSpaceMixer<S> {
     }
 
     fn recurrence(&self) -> Result<&S::Recurrence> {
-        let made = self.recurrence.get_or_init(|| self.system.recurrence(&self.sizes()));
+        if self.recurrence.get().is_none() {
+            // Made outside of the cell: a process forked meanwhile would find it busy for ever.
+            let made = self.system.recurrence(&self.sizes());
+            let _section = dss_kernels::fork::section();
+            let _ = self.recurrence.set(made);
+        }
+        let made = self.recurrence.get().expect("just set");
         made.as_ref().map_err(Error::cannot_stream)
     }
 }

@@ -1,16 +1,17 @@
 //! Buffers that are used again: fresh memory costs more than the arithmetic that fills it.
 
+use crate::fork::Lock;
 use crate::lines::Lines;
 use crate::real::Real;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Idle buffers, for any number of plans and threads.
-pub struct Buffers<T: Real>(Mutex<Vec<Lines<T>>>);
+pub struct Buffers<T: Real>(Lock<Vec<Lines<T>>>);
 
 impl<T: Real> Default for Buffers<T> {
     fn default() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self(Lock::new(Vec::new()))
     }
 }
 
@@ -18,16 +19,14 @@ impl<T: Real> Buffers<T> {
     /// A buffer of `len` elements with any content. Where no idle one fits, one that does not is given up for it.
     pub fn take(self: &Arc<Self>, len: usize) -> Buffer<T> {
         let fits = |idle: &Lines<T>| (len..=2 * len).contains(&idle.as_slice().len());
-        let found = {
-            let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (found, given_up) = {
+            let mut idle = self.0.lock();
             match idle.iter().position(fits) {
-                Some(i) => Some(idle.swap_remove(i)),
-                None => {
-                    idle.pop();
-                    None
-                }
+                Some(i) => (Some(idle.swap_remove(i)), None),
+                None => (None, idle.pop()),
             }
         };
+        drop(given_up);
         let lines = found.unwrap_or_else(|| Lines::new(len.div_ceil(T::LINE)));
         Buffer { lines: Some(lines), len, home: self.clone() }
     }
@@ -62,8 +61,7 @@ impl<T: Real> DerefMut for Buffer<T> {
 
 impl<T: Real> Drop for Buffer<T> {
     fn drop(&mut self) {
-        let mut idle = self.home.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.extend(self.lines.take());
+        self.home.0.lock().extend(self.lines.take());
     }
 }
 
@@ -79,9 +77,9 @@ mod tests {
         assert_eq!(home.take(90).len(), 90);
         // Too large a request, and too small a one, get their own; the idle one is given up.
         let large = home.take(1000);
-        assert!(home.0.lock().unwrap().is_empty());
+        assert!(home.0.lock().is_empty());
         drop(large);
         assert_eq!(home.take(10).len(), 10);
-        assert_eq!(home.0.lock().unwrap().len(), 1);
+        assert_eq!(home.0.lock().len(), 1);
     }
 }

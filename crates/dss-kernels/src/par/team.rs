@@ -31,14 +31,27 @@ thread_local! {
 
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// The limit of a process without rayon's threads: even to ask for their number might wait for ever there.
+const ALONE: usize = 0;
+
 pub(super) fn limit_threads(threads: usize) {
-    LIMIT.store(threads.max(1), Relaxed);
+    let limit = |now| (now != ALONE).then_some(threads.max(1));
+    // Refused: there is no way back from alone.
+    let _ = LIMIT.fetch_update(Relaxed, Relaxed, limit);
+}
+
+pub(super) fn alone() {
+    LIMIT.store(ALONE, Relaxed);
+}
+
+pub(super) fn workers() -> usize {
+    if LIMIT.load(Relaxed) == ALONE { 1 } else { rayon::current_num_threads() }
 }
 
 /// Threads that may help the calling one.
 fn helpers() -> usize {
     match LIMIT.load(Relaxed) {
-        1 => 0,
+        ALONE | 1 => 0,
         limit => rayon::current_num_threads().min(limit) - 1,
     }
 }

@@ -38,7 +38,10 @@ def _sequence(one: Any, i: int) -> Array:
     array = np.asarray(one)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: give real and imaginary parts as two channels")
-    array = array.astype(np.float32)
+    try:
+        array = array.astype(np.float32)
+    except (TypeError, ValueError):
+        raise ValueError(f"sequence {i} has something that is not a number: {array.reshape(-1)[:1].tolist()}") from None
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.size == 0:

@@ -15,6 +15,7 @@ __all__ = [
     "conv_forward",
     "follow_num_threads",
     "get_num_threads",
+    "import_checkpoint",
     "inspect",
     "kernel_backward",
     "kernel_forward",
@@ -70,6 +71,17 @@ def block_backward(
     saved: Sequence[npt.NDArray[Any]],
     grads: Sequence[npt.NDArray[Any]],
 ) -> None: ...
+def import_checkpoint(
+    data: bytes,
+    config: Optional[str],
+    len: Optional[int],
+    variant: Optional[str],
+    pool: Optional[str],
+    kernel_len: Optional[int],
+    prenorm: Optional[bool],
+    discretisation: Optional[str],
+    dt: Optional[str],
+) -> tuple[bytes, list[str]]: ...
 def skew_hippo(n: int) -> npt.NDArray[np.float64]: ...
 def s4d_lambda(init: str, n: int) -> npt.NDArray[np.float64]: ...
 def s4_init(

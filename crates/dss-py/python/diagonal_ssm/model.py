@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
@@ -24,7 +26,62 @@ def load(path: Union[str, os.PathLike[str]]) -> Model:
     if not os.path.exists(path):
         raise FileNotFoundError(f"no model at {path}")
     with open(path, "rb") as file:
-        return Model(file.read())
+        data = file.read()
+    try:
+        return Model(data)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def import_checkpoint(
+    path: Union[str, os.PathLike[str]],
+    *,
+    config: Optional[Union[str, os.PathLike[str]]] = None,
+    length: Optional[int] = None,
+    variant: Optional[str] = None,
+    pool: Optional[str] = None,
+    kernel_len: Optional[int] = None,
+    prenorm: Optional[bool] = None,
+    discretisation: Optional[str] = None,
+    dt: Optional[str] = None,
+) -> Model:
+    """The model in a checkpoint of ag1988/dss or of the S4 repository, as `dss import` reads it; nothing is executed.
+
+    What tensors do not say comes from the arguments, else from `config`, else from the file itself; the rest is assumed,
+    with a warning for each assumption. `Model.save` writes it for `dss` and for `diagonal_ssm.torch.load_model`.
+
+    Args:
+        path: a .pt, .pth, .ckpt or .safetensors file.
+        config: the configuration of its training (Hydra's config.yaml).
+        length: L of its sequences, which the softmax is normalised over.
+        variant: the kernel of DSS, "softmax", "exp" or "exp-no-scale".
+        pool: what the head reads, "mean", "last" or "none" (every position).
+        kernel_len: the length at which its kernels are cut.
+        prenorm: whether its norms come before the layers.
+        discretisation: of S4D, "zoh" or "bilinear".
+        dt: how the S4 repository's layers store the time scales, "exp" or "softplus".
+    """
+    with open(path, "rb") as file:
+        data = file.read()
+    text = None
+    if config is not None:
+        with open(config, encoding="utf-8") as yaml:
+            text = yaml.read()
+    try:
+        made, notes = _native.import_checkpoint(
+            data, text, length, variant, pool, kernel_len, prenorm, discretisation, dt
+        )
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {_in_python(str(error))}") from None
+    for note in notes:
+        warnings.warn(_in_python(note), stacklevel=2)
+    return Model(made)
+
+
+def _in_python(text: str) -> str:
+    """Names of options as those of arguments."""
+    text = text.replace("--len", "length=")
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda option: option[1].replace("-", "_") + "=", text)
 
 
 class Model:
@@ -89,6 +146,8 @@ class Model:
     def _stacked(self, sequences: Sequence[Positions]) -> npt.NDArray[np.float32]:
         if isinstance(sequences, (str, bytes)) or (isinstance(sequences, np.ndarray) and sequences.ndim < 2):
             raise ValueError("expected several sequences: put a single one into a list")
+        if len(sequences) == 0:
+            raise ValueError("expected at least one sequence, got none")
         return np.stack([self.forward(sequence) for sequence in sequences])
 
     def forecast(self, series: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -114,6 +173,9 @@ class Model:
     def kernel(self, layer: int, length: Optional[int] = None) -> npt.NDArray[np.float32]:
         """The convolution kernels of a layer [C, H, length]; by default at the training length."""
         length = self.length if length is None else length
+        layers = self.meta["model"]["layers"]
+        if not 0 <= layer < layers or length < 1:
+            raise ValueError(f"layer must be from 0 to {layers - 1} and length at least 1, but are {layer} and {length}")
         channels = 2 if self.meta["model"]["bidirectional"] else 1
         return self._native.kernel(layer, length).reshape(channels, self.meta["model"]["h"], -1)
 
@@ -172,7 +234,11 @@ class Stream:
     def push(self, positions: Positions, answers: int = 1) -> npt.NDArray[np.float32]:
         """Takes the next positions, [L] or [L, C] as in `Model.forward`, and gives the outputs after the last one [O], or
         with `answers` > 1 after each of the last `answers` [answers, O]."""
-        out = self._native.push(self._model._positions(positions), answers)
+        array = self._model._positions(positions)
+        if not 1 <= answers <= len(array):
+            given = f"{answers} answers to {len(array)} positions"
+            raise ValueError(f"expected at least one position, and as many answers at most, but {given} were asked for")
+        out = self._native.push(array, answers)
         return out[0] if answers == 1 else out
 
     def reset(self) -> None:

@@ -102,6 +102,8 @@ def _written(task: str, data: Any, path: str, made: list[str]) -> list[str]:
     if len(found) != len(y):
         raise ValueError(f"X has {len(found)} sequences, but y {len(y)} labels")
     value = y.dtype.kind == "f"
+    if value and not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity")
     target = [f"task.target={_toml('value' if value else 'class')}"]
     if text:
         os.makedirs(folder)
@@ -112,7 +114,10 @@ def _written(task: str, data: Any, path: str, made: list[str]) -> list[str]:
     if value:
         _data.write_arrays(folder, found, y)
     else:
-        names, classes = np.unique(y, return_inverse=True)
+        try:
+            names, classes = np.unique(y, return_inverse=True)
+        except TypeError:
+            raise ValueError("y must have classes of one kind, numbers or texts, or floats to predict") from None
         _data.write_arrays(folder, found, classes.reshape(y.shape), [str(name) for name in names])
     return [f"task.path={_toml(folder)}", *target]
 

@@ -342,6 +342,8 @@ def _series(x: Any) -> tuple[list[Array], bool]:
     """Series in float64, and whether it is a single one."""
     if hasattr(x, "to_numpy"):
         x = x.to_numpy()
+    if len(x) == 0:
+        raise ValueError("Found array with 0 sample(s): at least one value is needed")
     single = np.ndim(x[0]) == 0
     found = [np.asarray(one, dtype=np.float64).reshape(-1) for one in ([x] if single else x)]
     if any(not np.isfinite(one).all() for one in found):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _ops
-from ._layers import DSSLayer, SSMLayer, State, inside
+from ._layers import DSSLayer, SSMLayer, State, checked, inside
 
 
 class Norm(nn.Module):
@@ -137,6 +137,7 @@ class DSSBlock(nn.Module):
     def forward(self, x: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
         """x [B, L, H] -> [B, L, H]; positions from `lengths` [B] on are padding: a bidirectional layer does not see
         them, and with `mask_padding` they do not count in the statistics of a BatchNorm."""
+        lengths = checked(x, lengths, self.mixer.d)
         mode = self.norm.mode()
         masks = self._masks(x) if self.training and self.dropout > 0 else []
         if not _ops.fused(x) or mode == "layer-scalar":
@@ -173,6 +174,6 @@ class DSSBlock(nn.Module):
     def _f(self, u: Tensor, lengths: Optional[Tensor], masks: list[Tensor]) -> Tensor:
         mixer = self.mixer
         if not masks:
-            return mixer(u, lengths)
+            return mixer.project(mixer.mixed(u, lengths))
         v = nn.functional.gelu(mixer.mixed(u, lengths)) * masks[0][:, None]
         return mixer.gate(mixer.out(v)) * masks[1][:, None]

@@ -44,6 +44,23 @@ def inside(u: Tensor, lengths: Tensor) -> Tensor:
     return (at[None, :, None] < lengths.to(u.device)[:, None, None]).to(u.dtype)
 
 
+def checked(x: Tensor, lengths: Any, like: Tensor) -> Optional[Tensor]:
+    """The lengths as a tensor; an error if they or x are not what a layer takes whose D [H] is `like`."""
+    h = len(like)
+    if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != h or 0 in x.shape:
+        found = list(x.shape) if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"expected a tensor [B, L, {h}] with at least one position, got {found}")
+    if not x.is_floating_point() or (_ops.fused(x) and x.dtype != like.dtype):
+        raise ValueError(f"the input is {x.dtype}, but the parameters are {like.dtype}: convert one with .to()")
+    if lengths is None:
+        return None
+    lengths = torch.as_tensor(lengths)
+    if lengths.shape != x.shape[:1] or lengths.is_floating_point() or lengths.dtype == torch.bool:
+        found = f"{list(lengths.shape)} of {lengths.dtype}"
+        raise ValueError(f"lengths must be [B] = [{x.shape[0]}] whole numbers, but are {found}")
+    return lengths
+
+
 class SSMLayer(nn.Module):
     """Out(GELU(K * u + D u)): what the three kinds of layers share. Not made by itself."""
 
@@ -93,7 +110,7 @@ class SSMLayer(nn.Module):
     def forward(self, u: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
         """u [B, L, H] -> [B, L, H]. `lengths` [B] says where the padding of each sequence begins; only a bidirectional
         layer needs it."""
-        return self.project(self.mixed(u, lengths))
+        return self.project(self.mixed(u, checked(u, lengths, self.d)))
 
     def mixed(self, u: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
         """K * u + D u [B, L, H]."""
@@ -294,6 +311,11 @@ class S4Layer(SSMLayer):
         self.lambda_re, self.lambda_im = nn.Parameter(torch.log(-lam[:, 0])), nn.Parameter(lam[:, 1].clone())
         self.p, self.b = nn.Parameter(p), nn.Parameter(b)
         self.c = nn.Parameter(c.reshape(-1, d_model, len(lam), 2))
+
+    def kernel(self, length: int) -> Tensor:
+        if min(length, self.kernel_len or length) > self.norm_len:
+            raise ValueError(f"this S4 layer takes sequences of at most l_max = {self.l_max}, but they have {length}")
+        return super().kernel(length)
 
     def _make_tables(self) -> tuple[Tensor, ...]:
         return _plain.s4_tables(_plain.S4(*_plain.precise(self.ssm_params())), self.norm_len)

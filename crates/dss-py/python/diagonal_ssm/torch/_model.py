@@ -38,7 +38,10 @@ def read_safetensors(path: Union[str, os.PathLike[str]]) -> tuple[dict[str, str]
     with open(path, "rb") as file:
         data = file.read()
     start = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:start])
+    try:
+        header = json.loads(data[8:start])
+    except ValueError:
+        raise ValueError(f"{os.fspath(path)} is not a safetensors file") from None
     meta, tensors = header.pop("__metadata__", {}), {}
     for name, about in header.items():
         begin, end = (start + offset for offset in about["data_offsets"])

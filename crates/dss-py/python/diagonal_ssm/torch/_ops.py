@@ -142,9 +142,12 @@ class _Spec(NamedTuple):
     counted: Optional[list[int]]
 
 
-def _spec(lengths, counted, prenorm, glu, bidirectional, norm, eps) -> _Spec:
-    seen = lengths.tolist() if lengths is not None and bidirectional else None
-    return _Spec(prenorm, glu, bidirectional, norm, eps, seen, None if counted is None else counted.tolist())
+def _spec(x, lengths, counted, prenorm, glu, bidirectional, norm, eps) -> _Spec:
+    lists = [None if given is None else given.tolist() for given in (lengths, counted)]
+    for length in lists[0] or []:
+        if not 0 <= length <= x.shape[1]:
+            raise ValueError(f"lengths must be from 0 to L = {x.shape[1]}, but one is {length}")
+    return _Spec(prenorm, glu, bidirectional, norm, eps, lists[0] if bidirectional else None, lists[1])
 
 
 def _block_outputs(tensors, prenorm, norm):
@@ -175,7 +178,7 @@ def block(
     y, v, s, mean, rstd, *moments = [t.numpy() for t in out]
     _native.block_forward(
         [_array(t) for t in tensors],
-        _spec(lengths, counted, prenorm, glu, bidirectional, norm, eps),
+        _spec(tensors[0], lengths, counted, prenorm, glu, bidirectional, norm, eps),
         [_array(t) for t in given] or None,
         [_array(t) for t in masks] or None,
         y,
@@ -209,7 +212,7 @@ def _block_backward(
     grads = [_like(t) for t in tensors]
     _native.block_backward(
         [_array(t) for t in tensors],
-        _spec(lengths, counted, prenorm, glu, bidirectional, norm, eps),
+        _spec(tensors[0], lengths, counted, prenorm, glu, bidirectional, norm, eps),
         [_array(t) for t in given] or None,
         [_array(t) for t in masks] or None,
         _array(dy),
