@@ -88,7 +88,9 @@ fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
                 let settings = (!plan.settings.is_empty()).then(|| plan.settings.to_string());
                 preset.chain(settings).chain(about).collect::<Vec<_>>().join("; ")
             }
-            (None, None) => "preset laptop; its steps are measured when it begins".to_owned(),
+            (None, None) => {
+                format!("preset {}; its steps are measured when it begins", grid.preset(task))
+            }
         };
         out += &format!("{task:<13}{what}\n");
     }

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn differences_read_as_a_list() {
         let listops = |preset| Config::resolve("listops", Some(preset), &[], &[]).unwrap();
-        let found = between(&listops("laptop"), &listops("paper"));
+        let found = between(&listops("causal"), &listops("paper"));
         let text = found.join("; ");
         assert!(text.starts_with("20000 training examples instead of 96000; "), "{text}");
         for part in [

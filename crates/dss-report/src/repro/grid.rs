@@ -215,6 +215,11 @@ impl Grid {
         self.root.join(cell.name())
     }
 
+    /// The preset of a task.
+    pub fn preset(&self, task: &str) -> &str {
+        self.plan(task).map_or(plan::preset(task, self.file.budget), |plan| &plan.preset)
+    }
+
     /// The settings of a run, as far as they are decided.
     ///
     /// # Panics
@@ -227,7 +232,7 @@ impl Grid {
 
     /// The paper's settings of a task for DSS-softmax, if it has any.
     pub fn paper_config(&self, task: &str) -> Option<Config> {
-        Config::resolve(task, Some(plan::preset(Budget::Full)), &[], &[]).ok()
+        Config::resolve(task, Some(plan::PAPER), &[], &[]).ok()
     }
 
     /// The settings of a task and a model with the first seed.
@@ -295,10 +300,9 @@ impl Grid {
         sets.extend(plan.iter().flat_map(|plan| plan.settings.iter().cloned()));
         let asked = self.file.sets.iter().filter(|set| set.applies_to(task, model.name));
         sets.extend(asked.map(|set| set.setting.clone()));
-        let preset = plan.map_or(plan::preset(self.file.budget), |plan| plan.preset.as_str());
         let settings = config::Request {
             task: task.to_owned(),
-            preset: Some(preset.to_owned()),
+            preset: Some(self.preset(task).to_owned()),
             model: Some(model.base.to_owned()),
             ablations: model.ablation.map(str::to_owned).into_iter().collect(),
             sets: sets.to_vec(),

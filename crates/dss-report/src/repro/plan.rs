@@ -1,16 +1,19 @@
 //! What a budget means for a task: which preset, how many steps, how many examples.
 //!
-//! Under a budget of time a task has its preset `laptop`, and each of its runs the same number of optimiser steps,
-//! whatever the model: as many as DSS-softmax makes in that time on this machine, less the evaluations. The schedule is
-//! half a cosine over these steps. Where evaluations would take too large a share, the validation and test sets are cut;
-//! where more examples can be generated than the preset has, up to the paper's number, they are.
+//! Under a budget of time a task has its preset `laptop` (or `causal`, if it has that), and each of its runs the same
+//! number of optimiser steps, whatever the model: as many as DSS-softmax makes in that time on this machine, less the
+//! evaluations. The schedule is half a cosine over these steps. Where evaluations would take too large a share, the
+//! validation and test sets are cut; where more examples can be generated than the preset has, up to the paper's number,
+//! they are.
 
-use dss_train::config::{Config, DEFAULT_PRESET, Overlay, Setting};
+use dss_train::config::{Config, DEFAULT_PRESET, Overlay, Setting, presets_of};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::speed::Speed;
 
+/// The preset of the paper's settings.
+pub(super) const PAPER: &str = "paper";
 /// Evaluations of a run.
 const EVALUATIONS: u64 = 8;
 /// Shares of a budget that all validations and the test may take.
@@ -36,11 +39,15 @@ pub struct Plan {
     pub speed: Option<Speed>,
 }
 
-/// The preset of a budget.
-pub(super) fn preset(budget: Budget) -> &'static str {
+/// The preset that a task has under a budget. Where there is one that reads forwards only, as in the paper, it is that:
+/// recurrent nets cannot look ahead, and are compared with models that do not.
+pub(super) fn preset(task: &str, budget: Budget) -> &'static str {
     match budget {
-        Budget::Full => "paper",
-        Budget::Seconds(_) | Budget::Steps(_) => DEFAULT_PRESET,
+        Budget::Full => PAPER,
+        Budget::Seconds(_) | Budget::Steps(_) => presets_of(task)
+            .map(|p| p.name)
+            .find(|&name| name == "causal")
+            .unwrap_or(DEFAULT_PRESET),
     }
 }
 
@@ -48,7 +55,7 @@ impl Plan {
     /// The plan for a number of steps, on all examples of the preset.
     pub(super) fn of_steps(config: &Config, steps: u64) -> Self {
         Self {
-            preset: DEFAULT_PRESET.to_owned(),
+            preset: preset(config.task.name(), Budget::Steps(steps)).to_owned(),
             settings: run_length(config, steps, steps),
             speed: None,
         }
@@ -56,7 +63,7 @@ impl Plan {
 
     /// The paper's settings.
     pub(super) fn full() -> Self {
-        Self { preset: preset(Budget::Full).to_owned(), settings: Overlay::default(), speed: None }
+        Self { preset: PAPER.to_owned(), settings: Overlay::default(), speed: None }
     }
 
     /// The plan for a time. `config`: that of DSS-softmax; `paper`: its preset of the paper, if there is one and more
@@ -89,7 +96,8 @@ impl Plan {
         {
             settings.extend(count.map(|n| Setting::new(key, n as i64)));
         }
-        Self { preset: DEFAULT_PRESET.to_owned(), settings, speed: Some(speed) }
+        let preset = preset(config.task.name(), Budget::Seconds(seconds as u64)).to_owned();
+        Self { preset, settings, speed: Some(speed) }
     }
 }
 
@@ -146,7 +154,7 @@ mod tests {
 
     #[test]
     fn steps_fill_what_evaluations_leave() {
-        let (here, paper) = (listops("laptop"), listops("paper"));
+        let (here, paper) = (listops("causal"), listops("paper"));
         // 8 · 1000 + 1000 evaluations take 9 s, the steps 591 s.
         let plan =
             Plan::of_time(&here, Some(&paper), 600.0, speed(0.1, 0.001, [20_000, 1000, 1000]));
@@ -159,7 +167,7 @@ mod tests {
 
     #[test]
     fn long_evaluations_are_cut() {
-        let here = listops("laptop");
+        let here = listops("causal");
         let plan = Plan::of_time(&here, None, 60.0, speed(0.1, 0.01, [20_000, 1000, 1000]));
         // 60/8 s for 8 validations, 60/6 s for the test: 93, raised to 200, and 1000 examples.
         assert!(has(&plan, "task.val=200"), "{plan:?}");
@@ -169,13 +177,13 @@ mod tests {
 
     #[test]
     fn nothing_is_too_short() {
-        let plan = Plan::of_time(&listops("laptop"), None, 1.0, speed(10.0, 1.0, [100, 10, 10]));
+        let plan = Plan::of_time(&listops("causal"), None, 1.0, speed(10.0, 1.0, [100, 10, 10]));
         assert!(has(&plan, "train.max_steps=10") && has(&plan, "train.epochs=5"), "{plan:?}");
     }
 
     #[test]
     fn plans_survive_their_file() {
-        let plan = Plan::of_time(&listops("laptop"), None, 60.0, speed(0.1, 0.01, [9, 9, 9]));
+        let plan = Plan::of_time(&listops("causal"), None, 60.0, speed(0.1, 0.01, [9, 9, 9]));
         let text = toml::to_string(&plan).unwrap();
         assert_eq!(toml::from_str::<Plan>(&text).unwrap(), plan);
         assert_eq!([0, 7, 42, 199, 5871].map(two_digits), [0, 7, 42, 190, 5800]);

@@ -187,7 +187,7 @@ impl Grid {
         let speed = speed::measure(&config, &loaded, device, options.threads, limit, stop)?;
         if let Some(speed) = speed {
             // Examples that were asked for stay as many.
-            let preset = Config::resolve(task, None, &[], &[])?;
+            let preset = Config::resolve(task, Some(self.preset(task)), &[], &[])?;
             let paper = self
                 .paper_config(task)
                 .filter(|_| plan::training_examples(&config) == plan::training_examples(&preset));

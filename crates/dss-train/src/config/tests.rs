@@ -110,7 +110,7 @@ fn unknown_names_bring_the_nearest_one() {
     let error = Config::resolve("lisptops", None, &[], &[]).unwrap_err().to_string();
     assert_eq!(error, "unknown task `lisptops`; did you mean `listops`?");
     let error = Config::resolve("listops", Some("papr"), &[], &[]).unwrap_err().to_string();
-    assert_eq!(error, "task `listops` has no preset `papr`; it has: laptop, paper");
+    assert_eq!(error, "task `listops` has no preset `papr`; it has: laptop, causal, paper");
 }
 
 #[test]

@@ -9,15 +9,20 @@ use serde_json::Value;
 
 /// A configuration from `key=value` pairs on top of a task's defaults.
 pub fn config(task: &str, sets: &[(&str, &str)]) -> Config {
+    preset(task, None, sets)
+}
+
+fn preset(task: &str, preset: Option<&str>, sets: &[(&str, &str)]) -> Config {
     let sets: Vec<Setting> = sets.iter().map(|(key, value)| Setting::typed(key, value)).collect();
-    Config::resolve(task, None, &[], &sets).unwrap()
+    Config::resolve(task, preset, &[], &sets).unwrap()
 }
 
 /// Short ListOps with every moving part: dropout, BatchNorm, accumulation, plateau, lengths that differ.
 pub fn small_listops(epochs: usize) -> Config {
     let epochs = epochs.to_string();
-    config(
+    preset(
         "listops",
+        Some("causal"),
         &[
             ("task.train", "96"),
             ("task.val", "20"),
