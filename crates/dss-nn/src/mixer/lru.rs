@@ -8,6 +8,7 @@ use dss_format::mixer::LruConfig;
 use dss_kernels::recurrent::Diagonal;
 use rand::RngExt;
 
+use super::modes::numbers;
 use super::recurrent::diagonal::{diagonal_step, exponential_row, readout, times};
 use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::state_space::d_and_out;
@@ -103,9 +104,6 @@ impl RecurrentNet for LruLayer {
     }
 
     fn spectra(&self) -> Vec<Portrait> {
-        let numbers = |param: &Param<Tensor<1>>| -> Vec<f64> {
-            param.val().into_data().iter::<f64>().collect()
-        };
         let pairs = numbers(&self.nu_log).into_iter().zip(numbers(&self.theta_log));
         let eigenvalues = pairs.map(|(nu, theta)| {
             let (size, angle) = ((-nu.exp()).exp(), theta.exp());

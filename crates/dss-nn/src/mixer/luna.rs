@@ -10,11 +10,10 @@ use burn::tensor::Tensor;
 use dss_format::mixer::LunaConfig;
 use dss_format::{MixerContext, NormKind};
 
-use super::heads::{join, split, weights};
+use super::heads::{cut, join, split, weights};
 use super::recurrent::at_positions;
 use super::state::MixerState;
 use super::{Init, Pass, Portrait, SequenceMixer, whole_only};
-use crate::composed::position_mask;
 use crate::dispatch;
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
@@ -112,11 +111,8 @@ impl LunaLayer {
         lengths: Option<&[usize]>,
     ) -> (Tensor<3>, Tensor<3>) {
         let packed = self.packed(u.clone(), p, lengths);
-        let weights = self.unpacking(u.clone(), packed.clone(), lengths);
-        let mut y = join(weights.matmul(self.heads(&self.v, packed.clone())));
-        if let Some(lengths) = lengths {
-            y = y * position_mask(lengths, u.dims()[1], &u.device(), u.dtype());
-        }
+        let weights = self.unpacking(u, packed.clone(), lengths);
+        let y = cut(join(weights.matmul(self.heads(&self.v, packed.clone()))), lengths);
         (at_positions(&self.out, y), packed)
     }
 

@@ -1,15 +1,15 @@
 //! Performer (Choromanski et al. 2021): attention with weights φ(q)·φ(k), φ relu or the random features of the softmax,
 //! between linear maps or on the input itself.
 
-use burn::module::{Module, Param, ParamId};
-use burn::tensor::{Tensor, TensorData};
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
 use dss_format::MixerContext;
 use dss_format::mixer::{PerformerConfig, PerformerKernel};
 use dss_kernels::kernelised::FeatureMap;
 
-use super::Init;
 use super::attention::Projection;
 use super::kernelised::{Heads, KernelisedSpec, kernelised_mixer, orthogonal_directions};
+use super::{Init, fixed};
 use crate::error::Result;
 
 /// A Performer layer.
@@ -44,8 +44,7 @@ impl PerformerLayer {
             let d = width / config.heads;
             let m = config.features_in(d);
             let w = orthogonal_directions(m, d, &mut init.stream("features"));
-            let w = Tensor::from_data(TensorData::new(w, [m, d]), init.device);
-            Param::initialized(ParamId::new(), w)
+            fixed(w, [m, d], init.device)
         });
         Ok(Self { q, k, v, out, features, config: *config, context })
     }

@@ -13,6 +13,7 @@ use dss_format::mixer::{MixerSettings, S5Config};
 use dss_kernels::init::{self, S4dInit};
 use dss_kernels::recurrent::Diagonal;
 
+use super::modes::left_lambda;
 use super::recurrent::diagonal::{diagonal_step, exponential_row, readout, times};
 use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::state_space::d_and_out;
@@ -113,11 +114,7 @@ impl RecurrentNet for S5Layer {
     }
 
     fn spectra(&self) -> Vec<Portrait> {
-        let numbers = |param: &Param<Tensor<1>>| -> Vec<f64> {
-            param.val().into_data().iter::<f64>().collect()
-        };
-        let pairs = numbers(&self.lambda_re).into_iter().zip(numbers(&self.lambda_im));
-        let eigenvalues = pairs.map(|(re, im)| [-re.exp(), im]).collect();
+        let eigenvalues = left_lambda(&self.lambda_re, &self.lambda_im);
         let edge = StableEdge::ImaginaryAxis;
         vec![Portrait { name: "Λ", subject: Subject::Spectrum { eigenvalues, edge } }]
     }

@@ -8,6 +8,7 @@ use burn::tensor::Tensor;
 use dss_format::MixerContext;
 use dss_format::mixer::ssm::SsmSettings;
 
+use super::heads::cut;
 use super::state::{MixerState, Recurrent};
 use super::{
     BlockNorm, HasContext, Init, Mixer, Modes, Pass, SequenceMixer, at_least_one, check_forwards,
@@ -109,13 +110,7 @@ impl<S: StateSpace> SequenceMixer for S {
     fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let bidirectional = self.context().bidirectional;
         let SsmParts { settings, d, out } = self.parts();
-        let u = match &pass.lengths {
-            Some(lengths) if bidirectional => {
-                let mask = composed::position_mask(lengths, u.dims()[1], &u.device(), u.dtype());
-                u * mask
-            }
-            _ => u,
-        };
+        let u = cut(u, pass.lengths.as_deref().filter(|_| bidirectional));
         let y =
             composed::mix(u, prepared.expect_kernel(), d.val(), pass.past.clone(), bidirectional);
         let y = pass.dropped(y, 0);

@@ -4,7 +4,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Tensor, TensorData};
 
 use super::AttentionSpec;
-use crate::composed::position_mask;
+use crate::mixer::heads::{cut, join, split};
 
 /// softmax(q·kᵀ/√d)·v of q, k, v `[B, L, Q]`, per head; hidden keys have weight 0, positions beyond a length give 0.
 pub(super) fn attention(
@@ -12,15 +12,8 @@ pub(super) fn attention(
     lengths: Option<&[usize]>,
     spec: AttentionSpec,
 ) -> Tensor<3> {
-    let [batch, l, width] = v.dims();
-    let (device, dtype) = (v.device(), v.dtype());
-    let values = v.reshape([batch, l, spec.heads, width / spec.heads]).swap_dims(1, 2);
-    let weights = weights([q, k], lengths, spec);
-    let y = weights.matmul(values).swap_dims(1, 2).reshape([batch, l, width]);
-    match lengths {
-        Some(lengths) => y * position_mask(lengths, l, &device, dtype),
-        None => y,
-    }
+    let y = join(weights([q, k], lengths, spec).matmul(split(v, spec.heads)));
+    cut(y, lengths)
 }
 
 /// softmax(q·kᵀ/√d) `[B, heads, L, L]` of q, k `[B, L, Q]`.
@@ -32,8 +25,7 @@ pub(super) fn weights(
     let [batch, l, width] = q.dims();
     let (heads, d) = (spec.heads, width / spec.heads);
     let device = q.device();
-    let split = |x: Tensor<3>| x.reshape([batch, l, heads, d]).swap_dims(1, 2);
-    let (q, k) = (split(q), split(k));
+    let (q, k) = (split(q, heads), split(k, heads));
     let logits = (q * (1.0 / (d as f64).sqrt())).matmul(k.swap_dims(2, 3));
     let length = |b: usize| lengths.map_or(l, |lengths| lengths[b]);
     // A row beyond its sequence sees the first key, so that no softmax is empty; it gives 0 below.

@@ -4,21 +4,18 @@ use std::f64::consts::TAU;
 
 use burn::tensor::Tensor;
 
-use crate::composed::{constant, dft::Dft, position_mask};
+use crate::composed::{constant, dft::Dft};
+use crate::mixer::heads::cut;
 
 /// y = Re(F_N·u·F_H) of u `[B, L, H]`, L ≤ n; u counts as 0 from a length on, and so does y.
 pub(super) fn fourier(u: Tensor<3>, n: usize, lengths: Option<&[usize]>) -> Tensor<3> {
     let [batch, l, h] = u.dims();
     let (device, dtype) = (u.device(), u.dtype());
-    let seen = |x: Tensor<3>| match lengths {
-        Some(lengths) => x * position_mask(lengths, l, &device, dtype),
-        None => x,
-    };
     let table = |f: fn(f64) -> f64| -> Tensor<2> {
         let angle = |i: usize| -TAU * (i / h * (i % h) % h) as f64 / h as f64;
         constant((0..h * h).map(|i| f(angle(i))).collect(), [h, h], &device, dtype)
     };
-    let rows = seen(u).reshape([batch * l, h]);
+    let rows = cut(u, lengths).reshape([batch * l, h]);
     let over_positions = Dft::exact(n, &device, dtype);
     // The transform of real columns [B, H, N], followed by zeros.
     let transform = |x: Tensor<2>| {
@@ -33,5 +30,5 @@ pub(super) fn fourier(u: Tensor<3>, n: usize, lengths: Option<&[usize]>) -> Tens
     let im = transform(rows.matmul(table(f64::sin))).im;
     // Frequency k₁ + m₁·k₂ is at [k₁, k₂].
     let y = (re - im).swap_dims(1, 2).reshape([batch, h, n]);
-    seen(y.narrow(2, 0, l).swap_dims(1, 2))
+    cut(y.narrow(2, 0, l).swap_dims(1, 2), lengths)
 }

@@ -6,6 +6,7 @@ use dss_kernels::kernelised::FeatureMap;
 
 use super::KernelisedSpec;
 use crate::composed::{constant, position_mask};
+use crate::mixer::heads::cut;
 
 /// Positions whose weights are made together in causal attention: what is before them is in their sums.
 const CHUNK: usize = 64;
@@ -35,10 +36,7 @@ pub(super) fn attention(
     };
     let inverse = (sums.clone().narrow(3, d, 1) + spec.eps).recip();
     let y = (sums.narrow(3, 0, d) * inverse).swap_dims(1, 2).reshape([batch, l, width]);
-    match lengths {
-        Some(lengths) => y * position_mask(lengths, l, &device, dtype),
-        None => y,
-    }
+    cut(y, lengths)
 }
 
 /// Σ_{j ≤ i} φ(q_i)·φ(k_j)·v_j `[B, h, L, e]`: within chunks by their weights, before them by S of the chunks so far.
