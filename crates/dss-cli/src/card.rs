@@ -35,7 +35,7 @@ fn card(to: &Path, model: &Model, run: Option<&Path>) -> String {
     out += &format!(
         "{}, {} of {} channels, {}; training length {}.\n\n",
         mixer.title(),
-        units::plural(meta.model.layers, "layer"),
+        units::plural(meta.model.layers as u64, "layer"),
         meta.model.h,
         mixer.size(),
         meta.io.len

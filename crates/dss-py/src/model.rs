@@ -118,7 +118,7 @@ pub struct NativeStream {
 impl NativeStream {
     fn with<R>(&self, body: impl FnOnce(&mut State) -> R) -> PyResult<R> {
         // The thread that had it may not exist in a forked child, which would wait for ever.
-        let state = match self.state.try_lock() {
+        let mut state = match self.state.try_lock() {
             Err(TryLockError::WouldBlock) if is_forked() => {
                 let what = "another thread was using this stream when the process was forked";
                 return Err(value_error(what));
@@ -129,7 +129,7 @@ impl NativeStream {
             Err(TryLockError::Poisoned(state)) => state.into_inner(),
             Ok(state) => state,
         };
-        Ok(body(&mut { state }))
+        Ok(body(&mut state))
     }
 }
 

@@ -32,10 +32,7 @@ pub fn set_num_threads(threads: usize) -> PyResult<()> {
 /// As many threads as another library uses, unless a number was set; cheap enough for every call.
 #[pyfunction]
 pub fn follow_num_threads(threads: usize) {
-    if THREADS.load(Relaxed) == 0
-        && FOLLOWED.swap(threads, Relaxed) != threads
-        && threads > 0
-    {
+    if THREADS.load(Relaxed) == 0 && FOLLOWED.swap(threads, Relaxed) != threads && threads > 0 {
         dss_kernels::limit_threads(threads);
     }
 }

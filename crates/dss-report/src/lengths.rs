@@ -33,6 +33,9 @@ const BOTTOM: f64 = 46.0;
 /// Length of a line in the legend.
 const KEY: f64 = 22.0;
 
+/// What a panel shows.
+type Quantity = fn(&LengthPoint) -> Option<f64>;
+
 /// The picture, all axes logarithmic; nothing without points. `sizes`: of the model and the batch, for the title.
 pub fn lengths_picture(curves: &[LengthCurve], sizes: &str) -> Option<Scene> {
     let lengths = || curves.iter().flat_map(|curve| curve.points.iter().map(|p| p.length as f64));
@@ -57,7 +60,7 @@ pub fn lengths_picture(curves: &[LengthCurve], sizes: &str) -> Option<Scene> {
         x += width + 18.0;
     }
     let pitch = (WIDTH - 2.0 * MARGIN) / 2.0;
-    let parts: [(&str, fn(&LengthPoint) -> Option<f64>); 2] = [
+    let parts: [(&str, Quantity); 2] = [
         ("milliseconds per step", |point| Some(point.milliseconds)),
         ("peak memory of the process, MB", |point| point.peak_mb),
     ];

@@ -48,6 +48,14 @@ fn error(config: FilesConfig) -> String {
     TaskConfig::Files(config).load(None, &|_| {}).err().expect("must be refused").to_string()
 }
 
+/// Encodes with an encoder that went through JSON, as from a checkpoint.
+fn predict(task: &Task, path: &Path) -> dss_data::Result<Vec<(String, Input)>> {
+    let json = serde_json::to_string(&task.encoder).unwrap();
+    let encoder: Encoder = serde_json::from_str(&json).unwrap();
+    assert_eq!(encoder, task.encoder);
+    encoder.read(path)
+}
+
 fn examples(task: &Task) -> Vec<(Input, Target)> {
     let all = [&task.train, &task.val, &task.test];
     let of = |data: &dyn Dataset| {

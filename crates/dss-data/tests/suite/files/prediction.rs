@@ -2,14 +2,6 @@
 
 use super::*;
 
-/// Encodes with an encoder that went through JSON, as from a checkpoint.
-fn predict(task: &Task, path: &Path) -> dss_data::Result<Vec<(String, Input)>> {
-    let json = serde_json::to_string(&task.encoder).unwrap();
-    let encoder: Encoder = serde_json::from_str(&json).unwrap();
-    assert_eq!(encoder, task.encoder);
-    encoder.read(path)
-}
-
 #[test]
 fn prediction_on_tables_of_numbers() {
     let folder = Folder::new();

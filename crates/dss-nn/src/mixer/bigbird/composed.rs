@@ -76,6 +76,8 @@ pub(super) fn bigbird(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use burn::tensor::{DType, Device, TensorData};
     use dss_format::Form;
 
@@ -96,10 +98,10 @@ mod tests {
                 Tensor::<3>::from_data(numbers, (&Device::flex(), DType::F64))
             });
             for lengths in [None, Some([l, 4]), Some([11, l])] {
-                let lengths = lengths.as_ref().map(<[usize; 2]>::as_slice);
-                let found = bigbird(qkv.clone(), lengths, &spec);
+                let lengths = lengths.map(Arc::<[usize]>::from);
+                let found = bigbird(qkv.clone(), lengths.as_deref(), &spec);
                 let spec = AttentionSpec { heads, causal: false };
-                let known = attend(Form::Composed, qkv.clone(), lengths, spec);
+                let known = attend(Form::Composed, qkv.clone(), lengths.as_ref(), spec);
                 let error: f64 = (found - known).abs().max().into_scalar();
                 assert!(error < 1e-14, "{l} {lengths:?}: {error:e}");
             }
