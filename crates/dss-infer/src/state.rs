@@ -102,8 +102,8 @@ impl State {
         for x in &mut state.sum {
             *x = rest.f64()?;
         }
-        let position =
-            usize::try_from(state.position).map_err(|_| wrong("it is of a longer stream"))?;
+        let position = usize::try_from(state.position).ok().filter(|at| *at <= usize::MAX / 2);
+        let position = position.ok_or_else(|| wrong("it is of a longer stream"))?;
         for (layer, state) in model.numbers.layers.iter().zip(&mut state.layers) {
             *state = layer.mixer.read_state(position, &mut rest)?;
         }

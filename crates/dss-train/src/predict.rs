@@ -207,6 +207,6 @@ mod tests {
         read(&forecast(4), &["a", "b"]).unwrap();
         // Labels are compared with the outputs when a description is read.
         let error = CheckpointMeta::from_json(&serde_json::to_string(&meta).unwrap()).unwrap_err();
-        assert!(error.to_string().contains("1 outputs, but 2 labels"), "{error}");
+        assert!(error.to_string().contains("the number of its labels is 2"), "{error}");
     }
 }

@@ -50,7 +50,7 @@ fn wrong_usage_and_missing_data() {
         ("lra --budget 10", "90s, 10m"),
         ("lra --tasks nothing", "listops"),
         ("lra --models nothing", "dss-softmax"),
-        ("lra --set nothing:h=3", "no task `nothing`"),
+        ("lra --set nothing:h=3", "no task or model `nothing`"),
         ("lra --tasks delay --set listops:foo=3", "foo"),
         ("lra --tasks delay --set model.variant=exp", "--models decides it"),
         ("lra --tasks delay --set delay:max_steps=3", "--budget decides it"),

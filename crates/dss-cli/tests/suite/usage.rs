@@ -81,7 +81,8 @@ fn wrong_settings_are_wrong_usage() {
     assert!(ran.err.contains("KEY=VALUE"), "{ran:?}");
 
     let train = |args: &[&str]| folder.run(&[&["train", "listops"], args].concat());
-    train(&["--preset", "papr"]).fails(2, &["no preset `papr`", "laptop, paper", "config list"]);
+    train(&["--preset", "papr"])
+        .fails(2, &["no preset `papr`", "laptop, causal, paper", "config list"]);
     train(&["--config", "none.toml"]).fails(2, &["cannot read none.toml"]);
     let ran = train(&["--device", "cuda"]).fails(2, &["no device `cuda`", "CPU", "hint: "]);
     assert!(!ran.err.contains("Cargo.toml"), "{ran:?}");

@@ -166,7 +166,7 @@ fn tables() {
 fn both_readers_refuse_the_same_files() {
     let dir = tempfile::tempdir().unwrap();
     for (encoder, table, part) in [
-        (ROWS, "5,7,9,1\n", "line 1: expected 2, or 3 with a label, cells"),
+        (ROWS, "5,7,9,1\n", "line 1: expected 2 cells as in the training, or 3 with a label"),
         (ROWS, "label,a,c\nup,5,7\n", "line 1: expected the columns a, b, found label, a, c"),
         (STEPS, "5,7\r\n9,x\r\n", "line 2, column 2: expected a number, found \"x\""),
         (STEPS, "5,7\n9\n", "line 2, column 2: expected a number"),

@@ -270,7 +270,7 @@ fn kernels_of_performer_are_named() {
     assert_eq!((mixer.features, mixer.heads), (2, 4));
     request.sets = vec![set("heads=5")];
     let message = request.resolve().unwrap_err().to_string();
-    assert!(message.contains("heads must divide the width 128, but is 5: try 4"), "{message}");
+    assert!(message.contains("heads must divide the width 64, but is 5: try 4"), "{message}");
 }
 
 /// Every model and ablation goes with every preset, and back through a file.

@@ -172,21 +172,30 @@ pub fn import(bytes: &[u8]) {
     let _ = dss_exchange::import(bytes, &ImportOptions { settings, ..Default::default() });
 }
 
-/// The file of `dss stream --state`, for several kinds of state. Each input gets the marks of its model and a right
-/// checksum, or nothing behind these would be reached.
+/// The file of `dss stream --state`, for several kinds of state: the bytes in the place of the content, and the content
+/// with the bytes added to its own. The marks of the model and the checksum are right, or nothing behind them would be
+/// reached.
 pub fn stream_state(bytes: &[u8]) {
     static MODELS: LazyLock<Vec<dss_infer::Model>> = LazyLock::new(|| {
         ["dss", "attention", "linear-attention", "nrde", "lstm"].map(small_model).into()
     });
     for model in &*MODELS {
         let fresh = model.state().and_then(|state| state.to_bytes(model)).unwrap();
-        // Magic number, version and hash of the model.
-        let mut all = [&fresh[..20], bytes].concat();
-        let fnv = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let sum = all.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
-        all.extend(sum.to_le_bytes());
-        if let Ok(mut state) = State::from_bytes(model, &all) {
-            let _ = model.step(&mut state, Input::Values(&[0.5]), &mut [0.0; 2]);
+        // Magic number, version and hash of the model; then the content; then the checksum.
+        let (marks, rest) = fresh.split_at(20);
+        let mut mixed = rest[..rest.len() - 8].to_vec();
+        mixed.iter_mut().zip(bytes).for_each(|(own, byte)| *own = own.wrapping_add(*byte));
+        for content in [bytes, &mixed] {
+            let mut all = [marks, content].concat();
+            let fnv = |sum: u64, &byte: &u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            let sum = all.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
+            all.extend(sum.to_le_bytes());
+            match State::from_bytes(model, &all) {
+                Ok(mut state) => {
+                    let _ = model.step(&mut state, Input::Values(&[0.5]), &mut [0.0; 2]);
+                }
+                Err(error) => assert_ne!(all, fresh, "{error}"),
+            }
         }
     }
 }

@@ -27,7 +27,10 @@ fn prediction_on_tables_of_numbers() {
     folder.write("more.csv", "up,8,0.5,-8\n").write("wider.csv", "up,8,0.5,-8,1\n");
     assert_eq!(predict(&task, &folder.path("more.csv")).unwrap().len(), 1);
     let message = predict(&task, &folder.path("wider.csv")).unwrap_err().to_string();
-    assert!(message.contains("expected 3, or 4 with a label"), "{message}");
+    assert!(
+        message.contains("expected 3 cells as in the training, or 4 with a label"),
+        "{message}"
+    );
 }
 
 /// By the names and the shape of the training, or not at all.
@@ -43,7 +46,10 @@ fn prediction_refuses_other_tables() {
     let names = refused("label,a,b,d\nup,1,2,3\n");
     assert!(names.contains("expected the columns a, b, c, found label, a, b, d"), "{names}");
     let short = refused("1,2\n3,4\n");
-    assert!(short.contains("line 1: expected 3, or 4 with a label, cells"), "{short}");
+    assert!(
+        short.contains("line 1: expected 3 cells as in the training, or 4 with a label"),
+        "{short}"
+    );
     let long = refused("up,1,2,3\nup,1,2,3,4\n");
     assert!(long.contains("line 2: expected 4 cells, found 5"), "{long}");
     // A label is not a sample, in rows of any length.
