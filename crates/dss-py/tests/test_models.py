@@ -84,7 +84,7 @@ def test_pickled_models_and_what_they_have_learned(path):
     report = model.inspect()
     assert len(report["layers"]) == model.meta["model"]["layers"]
     assert model.kernel(0, 32).shape == (1, model.meta["model"]["h"], 32)
-    with pytest.raises(ValueError, match="no layer 99"):
+    with pytest.raises(ValueError, match="layer must be from 0 to 3"):
         model.kernel(99)
 
 

@@ -127,7 +127,8 @@ def test_an_error_in_a_callback_ends_the_training(tmp_path):
 
 
 CODE = """
-import sys, diagonal_ssm, test_runs
+import signal, sys, diagonal_ssm, test_runs
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it
 settings = {**test_runs.SMALL, "epochs": 40}
 run = diagonal_ssm.train("files", test_runs.waves(), out=sys.argv[1], callback=test_runs.slowly, **settings)
 print("stopped", run.stopped, flush=True)
