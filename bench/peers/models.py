@@ -12,7 +12,7 @@ from sizes import SIZES
 
 NAMES = list(SIZES)
 GOLDEN = [
-    ROOT / "crates" / "dss" / "tests" / "golden" / f"model_{name}_bn_post_tok.safetensors"
+    ROOT / "crates" / "dss-nn" / "tests" / "golden" / f"model_{name}_bn_post_tok.safetensors"
     for name in ("dss_softmax", "s4")
 ]
 LOSS_TOLERANCE = 1e-3  # of the first loss between peers, f32

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 
+import builtin
 import models
 import ops
 import steps
@@ -37,6 +38,8 @@ def parse(argv):
                         help="whole training steps of a model instead of single operations")
     parser.add_argument("--step", action="store_true",
                         help="one step of a stream at a time instead of whole sequences")
+    parser.add_argument("--builtin", action="store_true",
+                        help="training steps of models whose mixer PyTorch has built in")
     parser.add_argument("--quick", action="store_true",
                         help="about five minutes: fewer repeats and variants, no length above 64k")
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON; - for stdout")
@@ -50,6 +53,8 @@ def parse(argv):
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     options = parser.parse_args(argv)
     options.bench = models if options.model else ops
+    if options.builtin and (options.step or options.model or options.cases or options.check or options.compile):
+        parser.error("--builtin goes with --quick and --json only")
     if options.step and (options.model or options.cases or options.check):
         parser.error("--step goes with --quick, --compile and --json only")
     if options.model and options.compile:
@@ -122,6 +127,8 @@ def main():
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     try:
+        if options.builtin:
+            return builtin.run(options)
         return steps.run(options) if options.step else run(options)
     except Setup as problem:
         say(f"peers: {problem}")
