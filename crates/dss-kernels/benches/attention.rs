@@ -18,15 +18,15 @@ fn normal(len: usize, seed: u64) -> Vec<f32> {
 }
 
 fn config(causal: bool) -> AttentionConfig {
-    AttentionConfig { batch: 16, len: 2048, heads: 4, head_dim: 32, causal }
+    AttentionConfig { batch: 16, queries: 2048, keys: 2048, heads: 4, head_dim: 32, causal }
 }
 
 #[divan::bench(args = [false, true], sample_count = 10)]
 fn forward(bencher: Bencher, causal: bool) {
     let config = config(causal);
-    let size = config.batch * config.len * config.channels();
+    let size = config.batch * config.queries * config.channels();
     let [q, k, v] = [1, 2, 3].map(|seed| normal(size, seed));
-    let input = AttentionInput { q: &q, k: &k, v: &v, lengths: None };
+    let input = AttentionInput { q: &q, k: &k, v: &v, query_lengths: None, key_lengths: None };
     let (mut y, mut saved) = (vec![0.0; size], vec![0.0; config.saved_len()]);
     let mut plan = Attention::new(config).unwrap();
     bencher.bench_local(|| plan.forward(black_box(&input), &mut y, &mut saved).unwrap());
@@ -35,9 +35,9 @@ fn forward(bencher: Bencher, causal: bool) {
 #[divan::bench(args = [false, true], sample_count = 10)]
 fn forward_and_backward(bencher: Bencher, causal: bool) {
     let config = config(causal);
-    let size = config.batch * config.len * config.channels();
+    let size = config.batch * config.queries * config.channels();
     let [q, k, v, dy] = [1, 2, 3, 4].map(|seed| normal(size, seed));
-    let input = AttentionInput { q: &q, k: &k, v: &v, lengths: None };
+    let input = AttentionInput { q: &q, k: &k, v: &v, query_lengths: None, key_lengths: None };
     let (mut y, mut saved) = (vec![0.0; size], vec![0.0; config.saved_len()]);
     let [mut dq, mut dk, mut dv] = [(); 3].map(|()| vec![0.0; size]);
     let mut plan = Attention::new(config).unwrap();

@@ -42,6 +42,34 @@ pub(crate) fn panel<T: Real>() -> usize {
     4 * T::LINE
 }
 
+/// Puts a weight, `[O, H]`, into panels of whole cache lines.
+pub(crate) fn store<T: Real>(weight: &[T], h: usize, to: &mut [T]) {
+    let o = weight.len() / h;
+    for j in panels::<T>(h.next_multiple_of(T::LINE)) {
+        let columns = j.start..j.end.min(h);
+        let rows = to[o * j.start..o * j.end].chunks_exact_mut(j.len());
+        for (to, row) in rows.zip(weight.chunks_exact(h)) {
+            to[..columns.len()].copy_from_slice(&row[columns.clone()]);
+        }
+    }
+}
+
+/// Puts the transpose, `[H, O]`, of a weight into panels of whole cache lines.
+pub(crate) fn store_transposed<T: Real>(weight: &[T], h: usize, to: &mut [T]) {
+    let o = weight.len() / h;
+    for j in panels::<T>(o.next_multiple_of(T::LINE)) {
+        let to = &mut to[h * j.start..h * j.end];
+        // In blocks of a cache line.
+        for start in (0..h).step_by(T::LINE) {
+            for (column, row) in weight.chunks_exact(h).skip(j.start).take(j.len()).enumerate() {
+                for (i, &w) in row.iter().enumerate().skip(start).take(T::LINE) {
+                    to[i * j.len() + column] = w;
+                }
+            }
+        }
+    }
+}
+
 /// Rows of one register tile.
 const ROWS: usize = 6;
 
@@ -123,9 +151,14 @@ impl<T: Real> Product<'_, T> {
         let mut i = 0;
         // SAFETY: rows stay below m; the caller keeps the columns below n.
         unsafe {
-            while i + ROWS <= m {
+            // Eight rows are two tiles of four: two alone would leave most registers empty.
+            while i + ROWS <= m && m - i != 8 {
                 self.tile::<S, ROWS, V>(s, i, &at);
                 i += ROWS;
+            }
+            while i + 4 <= m {
+                self.tile::<S, 4, V>(s, i, &at);
+                i += 4;
             }
             while i + 2 <= m {
                 self.tile::<S, 2, V>(s, i, &at);

@@ -156,7 +156,7 @@ impl Block {
         let hidden = self.masks(&x, self.config.ff, mode, index, 2).map(|[mask, _]| mask);
         let pass = Pass { masks: self.masks(&x, h, mode, index, 4), ..pass };
         let norm = self.block_norm(ff_norm, &pass, mode);
-        let (x, seen) = self.residual(x, &norm, &pass, |u| ff.forward(u, hidden));
+        let (x, seen) = self.residual(x, &norm, &pass, |u| ff.forward(self.config.form, u, hidden));
         stats.extend(seen);
         (x, stats)
     }

@@ -108,13 +108,13 @@ pub(crate) fn after(layer: &DssLayer, y: Tensor<4>, u: Tensor<3>) -> Tensor<4> {
         w: w.clone(),
     };
     let gradients = (dispatch::kernel(form, &lifted, &spec) * taps).sum().backward();
-    let heard = w.grad(&gradients).expect("the weights' gradient");
-    let heard = Complex::pairs(heard).conj();
+    let added = w.grad(&gradients).expect("the weights' gradient");
+    let added = Complex::pairs(added).conj();
 
     let dtype = y.dtype();
     let one = Tensor::zeros([1, h, n, 2], (&y.device(), dtype));
     let zeta = modes(&KernelParams { lambda, delta_log, w: one }, variant, 1).zeta;
     let decay = zeta.map(|x| x * l as f64).exp().reshape([1, h, n, 1]).map(|x| x.cast(dtype));
     let kept = Complex::pairs(y).mul(decay);
-    Tensor::cat(vec![kept.re + heard.re, kept.im + heard.im], 3)
+    Tensor::cat(vec![kept.re + added.re, kept.im + added.im], 3)
 }

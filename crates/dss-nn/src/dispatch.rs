@@ -6,8 +6,8 @@ use dss_format::{Form, Pool};
 
 use crate::error::{Error, Result};
 use crate::ops::{
-    BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode, S4Params, S4Spec,
-    S4dParams, S4dSpec,
+    BatchStats, BlockParams, BlockSpec, FeedForwardParams, KernelParams, KernelSpec, NormMode,
+    S4Params, S4Spec, S4dParams, S4dSpec,
 };
 use crate::{composed, fused};
 
@@ -70,6 +70,12 @@ operations! {
     /// A norm: `[B, L, H]` -> `[B, L, H]`.
     norm(form, x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, mode: &NormMode) -> (Tensor<3>, Option<BatchStats>),
         fused if is_fused(form, &x) && !matches!(mode, NormMode::LayerScalar);
+
+    /// W·x + b: `[R, in]` -> `[R, out]`.
+    linear(form, x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2>, fused if is_fused(form, &x);
+
+    /// The feed-forward part of a block: `[B, L, H]` -> `[B, L, H]`.
+    feed_forward(form, x: Tensor<3>, params: &FeedForwardParams) -> Tensor<3>, fused if is_fused(form, &x);
 
     /// `[B, L, H]` -> `[B, H]`.
     pool(form, x: Tensor<3>, pool: Pool, lengths: &[usize]) -> Tensor<2>, fused if is_fused(form, &x);

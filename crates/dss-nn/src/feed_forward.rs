@@ -1,12 +1,12 @@
 //! The feed-forward part of a block: W₂·GELU(W₁·z + b₁) + b₂ at every position.
 
 use burn::module::Module;
-use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Tensor};
-use dss_format::Gelu;
+use dss_format::{Form, Gelu};
 
-use crate::composed::gelu;
+use crate::dispatch;
 use crate::linear::{Linear, parameter};
+use crate::ops::FeedForwardParams;
 use crate::random::{normal, stream, uniform};
 
 /// Two linear maps around a GELU. Matrices start Xavier-uniform, biases ~ N(0, 10⁻¹²) (as the Long Range Arena's).
@@ -41,19 +41,9 @@ impl FeedForward {
     }
 
     /// `[B, L, H]` -> `[B, L, H]`; `mask` `[B, F]` drops hidden channels.
-    pub(crate) fn forward(&self, x: Tensor<3>, mask: Option<Tensor<2>>) -> Tensor<3> {
-        let [batch, l, h] = x.dims();
-        let hidden = self.hidden.forward(x.reshape([batch * l, h]));
-        let mut hidden = match self.gelu {
-            Gelu::Erf => gelu(hidden),
-            Gelu::Tanh => gelu_tanh(hidden),
-        };
-        if let Some(mask) = mask {
-            let width = hidden.dims()[1];
-            let dropped = hidden.reshape([batch, l, width]) * mask.unsqueeze_dim(1);
-            hidden = dropped.reshape([batch * l, width]);
-        }
-        self.out.forward(hidden).reshape([batch, l, h])
+    pub(crate) fn forward(&self, form: Form, x: Tensor<3>, mask: Option<Tensor<2>>) -> Tensor<3> {
+        let maps = [&self.hidden, &self.out].map(|map| (map.weight.val(), map.bias.val()));
+        dispatch::feed_forward(form, x, &FeedForwardParams { maps, gelu: self.gelu, mask })
     }
 }
 
@@ -66,11 +56,4 @@ pub(crate) fn xavier(
 ) -> burn::module::Param<Tensor<2>> {
     let bound = (6.0 / (inputs + outputs) as f64).sqrt();
     parameter(uniform(outputs * inputs, bound, rng), [outputs, inputs], device)
-}
-
-/// ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
-fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
-    let cube = x.clone() * x.clone() * x.clone();
-    let inner = (x.clone() + cube * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
-    x * (tanh(inner) + 1.0) * 0.5
 }

@@ -221,8 +221,8 @@ impl Model {
         self.answer(lengths, self.hidden(input, lengths, prepared, mode))
     }
 
-    /// One pass over the next windows of B streams: `carry` has what their layers heard before, and then also this.
-    /// Gradients end at the windows' beginning.
+    /// One pass over the next windows of B streams: `carry` has the states of their layers after the windows before, and
+    /// then after these. Gradients end at the windows' beginning.
     ///
     /// # Panics
     /// As [`Self::forward`], or if `carry` is of another batch or model.

@@ -82,8 +82,7 @@ impl Model {
                 let count = shape[1] + 2;
                 let valid = |&&x: &&f64| x.fract() == 0.0 && (0.0..count as f64).contains(&x);
                 if let Some(x) = numbers.iter().find(|x| !valid(x)) {
-                    let what =
-                        format!("{name} has the number {x}, which is none of {count} blocks");
+                    let what = format!("{name} has the number {x}, but there are {count} blocks");
                     return Err(Error::invalid(op, what));
                 }
             }

@@ -7,6 +7,8 @@
 //! | `embed`   | the first layer of tokens, `[B, L]` to `[B, L, H]` |
 //! | `encode`  | the first layer of numbers, `[B, L, C]` to `[B, L, H]` |
 //! | `block`   | a whole layer with its norm and residual, `[B, L, H]` to `[B, L, H]` (§3.2) |
+//! | `linear`  | W·x + b of rows, `[R, in]` to `[R, out]` |
+//! | `feed_forward` | the feed-forward part of a block, `[B, L, H]` to `[B, L, H]` |
 //! | `norm`    | a norm alone: the last one of a pre-norm stack |
 //! | `pool`    | one vector per sequence, `[B, L, H]` to `[B, H]` |
 //!
@@ -15,6 +17,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
+use dss_format::Gelu;
 use dss_format::mixer::{Delta, Discretisation, Variant};
 
 /// The parameters of a DSS layer's kernels.
@@ -26,6 +29,17 @@ pub struct KernelParams {
     pub delta_log: Tensor<2>,
     /// W: `[C, H, N, 2]`, (re, im).
     pub w: Tensor<4>,
+}
+
+/// The feed-forward part of a block.
+#[derive(Debug, Clone)]
+pub struct FeedForwardParams {
+    /// Weight and bias of the map to the hidden numbers, `[F, H]` and `[F]`, and of that back, `[H, F]` and `[H]`.
+    pub maps: [(Tensor<2>, Tensor<1>); 2],
+    /// The function between them.
+    pub gelu: Gelu,
+    /// `[B, F]`: a factor of each hidden number of a sequence.
+    pub mask: Option<Tensor<2>>,
 }
 
 /// Which kernels to make of [`KernelParams`].

@@ -27,7 +27,7 @@ pub(super) struct Scratch<T: Real> {
 }
 
 impl<T: Real> Scratch<T> {
-    pub(super) fn new(len: usize, d: usize) -> Self {
+    pub(super) fn new(keys: usize, d: usize) -> Self {
         let block = |rows: usize| Lines::new(rows * QUERIES / T::LINE);
         let rows = |rows: usize| Lines::new(rows * d.div_ceil(T::LINE));
         Self {
@@ -38,8 +38,8 @@ impl<T: Real> Scratch<T> {
             dy_rows: rows(QUERIES),
             p: block(KEYS),
             ds: block(KEYS),
-            dk: rows(len),
-            dv: rows(len),
+            dk: rows(keys),
+            dv: rows(keys),
         }
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn queries<T: Real>(
     dq_out: &Disjoint<'_, T>,
 ) {
     let BackwardInput { input, y, saved, dy } = *given;
-    let k_size = head.largest(input.k, 0..head.visible);
+    let k_size = head.largest_key(input.k);
     let scale = head.scale::<T>();
     scratch.dk.fill(T::ZERO);
     scratch.dv.fill(T::ZERO);
@@ -84,7 +84,7 @@ pub(super) fn queries<T: Real>(
             copy_rows(head, input.q, &queries, scale, q_rows);
             copy_rows(head, dy, &queries, T::rounded(1.0), dy_rows);
             let overflows =
-                may_overflow::<T>(head.d, head.largest(input.q, queries.clone()), k_size);
+                may_overflow::<T>(head.d, head.largest_query(input.q, queries.clone()), k_size);
             for keys in head.key_blocks(&queries) {
                 let (p, ds) = (&mut p[..keys.len() * QUERIES], &mut ds[..keys.len() * QUERIES]);
                 head.logits(input, q, [&queries, &keys], overflows, p);
@@ -112,9 +112,9 @@ pub(super) fn write_sums<T: Real>(
     to: [(&Disjoint<'_, T>, usize); 2],
 ) {
     for (sums, (to, start)) in [&scratch.dk, &scratch.dv].into_iter().zip(to) {
-        for (t, sum) in sums.chunks_exact(sums.len() / head.len).enumerate() {
+        for (t, sum) in sums.chunks_exact(sums.len() / head.keys).enumerate() {
             // SAFETY: a head of a tensor belongs to one worker.
-            let to = unsafe { to.part(start + head.at(t), head.d) };
+            let to = unsafe { to.part(start + head.key_at(t), head.d) };
             to.copy_from_slice(&sum[..head.d]);
         }
     }

@@ -27,9 +27,9 @@ impl<T: Real> Scratch<T> {
 
 /// Where the results go.
 pub(super) struct Output<'a, T> {
-    /// [B, L, Q]
+    /// [B, M, Q]
     pub y: &'a Disjoint<'a, T>,
-    /// [B, heads, L, 2]
+    /// [B, heads, M, 2]
     pub saved: &'a Disjoint<'a, T>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn attend<T: Real>(
     scratch: &mut Scratch<T>,
     out: &Output<'_, T>,
 ) {
-    let k_size = head.largest(input.k, 0..head.visible);
+    let k_size = head.largest_key(input.k);
     let Scratch { q, s, y } = scratch;
     for rows in blocks {
         let queries = rows.start..rows.end.min(head.visible);
@@ -49,7 +49,7 @@ pub(super) fn attend<T: Real>(
         if !queries.is_empty() {
             head.columns(input.q, queries.clone(), head.scale(), q);
             let overflows =
-                may_overflow::<T>(head.d, head.largest(input.q, queries.clone()), k_size);
+                may_overflow::<T>(head.d, head.largest_query(input.q, queries.clone()), k_size);
             y.fill(T::ZERO);
             for keys in head.key_blocks(&queries) {
                 let s = &mut s[..keys.len() * QUERIES];

@@ -1,4 +1,4 @@
-//! One head of one sequence: where it is in [B, L, Q], its blocks of queries, and the logits of a block.
+//! One head of one sequence: where its queries and keys are, its blocks of queries, and the logits of a block.
 
 use super::{AttentionConfig, AttentionInput};
 use crate::product::{Layout, Product};
@@ -23,44 +23,68 @@ pub(super) fn hidden<T: Real>() -> T {
 pub(super) struct Head {
     /// Position among [B, heads].
     pub index: usize,
-    /// First channel of row 0 in [B, L, Q].
+    /// First channel of query 0 in [B, M, Q].
     start: usize,
+    /// First channel of key 0 in [B, L, Q].
+    key_start: usize,
     /// Q.
     pub stride: usize,
     /// Channels of the head.
     pub d: usize,
-    /// Positions, of which the first `visible` are true.
+    /// Queries, of which the first `visible` are true.
     pub len: usize,
     pub visible: usize,
+    /// Keys, of which the first `visible_keys` are true.
+    pub keys: usize,
+    pub visible_keys: usize,
     causal: bool,
 }
 
 impl Head {
-    pub(super) fn new(config: &AttentionConfig, lengths: Option<&[usize]>, index: usize) -> Self {
+    /// With the true numbers of queries and keys of all sequences, if they are not all true.
+    pub(super) fn new(
+        config: &AttentionConfig,
+        [queries, keys]: [Option<&[usize]>; 2],
+        index: usize,
+    ) -> Self {
         let (sequence, head) = (index / config.heads, index % config.heads);
         let stride = config.channels();
+        let start = |len: usize| sequence * len * stride + head * config.head_dim;
         Self {
             index,
-            start: sequence * config.len * stride + head * config.head_dim,
+            start: start(config.queries),
+            key_start: start(config.keys),
             stride,
             d: config.head_dim,
-            len: config.len,
-            visible: lengths.map_or(config.len, |lengths| lengths[sequence]),
+            len: config.queries,
+            visible: queries.map_or(config.queries, |lengths| lengths[sequence]),
+            keys: config.keys,
+            visible_keys: keys.map_or(config.keys, |lengths| lengths[sequence]),
             causal: config.causal,
         }
     }
 
-    /// Where row t begins.
+    /// Where the row of query t begins.
     pub(super) fn at(&self, t: usize) -> usize {
         self.start + t * self.stride
     }
 
-    /// Row t of x: [B, L, Q].
+    /// The row of query t in x: [B, M, Q].
     pub(super) fn row<'a, T>(&self, x: &'a [T], t: usize) -> &'a [T] {
         &x[self.at(t)..][..self.d]
     }
 
-    /// Every `shares`-th block of positions from `share` on: late blocks cost more than early ones if causal.
+    /// Where the row of key j begins.
+    pub(super) fn key_at(&self, j: usize) -> usize {
+        self.key_start + j * self.stride
+    }
+
+    /// The row of key j in x: [B, L, Q].
+    pub(super) fn key_row<'a, T>(&self, x: &'a [T], j: usize) -> &'a [T] {
+        &x[self.key_at(j)..][..self.d]
+    }
+
+    /// Every `shares`-th block of queries from `share` on: late blocks cost more than early ones if causal.
     pub(super) fn blocks(
         &self,
         share: usize,
@@ -76,7 +100,8 @@ impl Head {
         &self,
         queries: &Range<usize>,
     ) -> impl Iterator<Item = Range<usize>> + use<> {
-        let end = if self.causal { self.visible.min(queries.end) } else { self.visible };
+        let visible = self.visible_keys;
+        let end = if self.causal { visible.min(queries.end) } else { visible };
         (0..end).step_by(KEYS).map(move |start| start..end.min(start + KEYS))
     }
 
@@ -85,12 +110,17 @@ impl Head {
         T::rounded(1.0 / (self.d as f64).sqrt())
     }
 
-    /// The largest |x| of the given rows.
-    pub(super) fn largest<T: Real>(&self, x: &[T], rows: Range<usize>) -> f64 {
-        rows.map(|t| largest(self.row(x, t))).fold(0.0, f64::max)
+    /// The largest |q| of the given queries.
+    pub(super) fn largest_query<T: Real>(&self, q: &[T], queries: Range<usize>) -> f64 {
+        queries.map(|t| largest(self.row(q, t))).fold(0.0, f64::max)
     }
 
-    /// out: [d, QUERIES] = the given rows of x as columns, times `scale`; other columns are 0.
+    /// The largest |k| of the true keys.
+    pub(super) fn largest_key<T: Real>(&self, k: &[T]) -> f64 {
+        (0..self.visible_keys).map(|j| largest(self.key_row(k, j))).fold(0.0, f64::max)
+    }
+
+    /// out: [d, QUERIES] = the given queries' rows of x as columns, times `scale`; other columns are 0.
     pub(super) fn columns<T: Real>(&self, x: &[T], rows: Range<usize>, scale: T, out: &mut [T]) {
         out.fill(T::ZERO);
         for (lane, t) in rows.enumerate() {
@@ -114,7 +144,7 @@ impl Head {
             for (s, j) in s.chunks_exact_mut(QUERIES).zip(keys.clone()) {
                 for (lane, s) in s.iter_mut().enumerate() {
                     let q = q[lane..].iter().copied().step_by(QUERIES);
-                    *s = saturated_product(self.row(input.k, j), q);
+                    *s = saturated_product(self.key_row(input.k, j), q);
                 }
             }
         }
@@ -125,17 +155,17 @@ impl Head {
         }
     }
 
-    /// out: [rows, QUERIES] = the given rows of x times columns: [d, QUERIES].
+    /// out: [keys, QUERIES] = the given keys' rows of x times columns: [d, QUERIES].
     pub(super) fn row_products<T: Real>(
         &self,
         x: &[T],
-        rows: &Range<usize>,
+        keys: &Range<usize>,
         columns: &[T],
         out: &mut [T],
     ) {
         Product {
-            size: [rows.len(), QUERIES, self.d],
-            a: &x[self.at(rows.start)..],
+            size: [keys.len(), QUERIES, self.d],
+            a: &x[self.key_at(keys.start)..],
             a_strides: [self.stride, 1],
             b: columns,
             b_layout: Layout::Rows(QUERIES),
@@ -145,17 +175,17 @@ impl Head {
         .run();
     }
 
-    /// out: [d, QUERIES] += Σ over the given rows of x, as columns, times weights: [rows, QUERIES].
+    /// out: [d, QUERIES] += Σ over the given keys' rows of x, as columns, times weights: [keys, QUERIES].
     pub(super) fn add_weighted_rows<T: Real>(
         &self,
         x: &[T],
-        rows: &Range<usize>,
+        keys: &Range<usize>,
         weights: &[T],
         out: &mut [T],
     ) {
         Product {
-            size: [self.d, QUERIES, rows.len()],
-            a: &x[self.at(rows.start)..],
+            size: [self.d, QUERIES, keys.len()],
+            a: &x[self.key_at(keys.start)..],
             a_strides: [1, self.stride],
             b: weights,
             b_layout: Layout::Rows(QUERIES),

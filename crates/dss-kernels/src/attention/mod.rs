@@ -1,4 +1,5 @@
-//! Softmax attention over [B, L, Q] and its backward, without a matrix of L × L weights.
+//! Softmax attention of queries [B, M, Q] to keys and values [B, L, Q] and its backward, without a matrix of M × L
+//! weights.
 //!
 //! The Q = heads·d channels are cut into heads, each a contiguous slice of d channels. For one head of one sequence
 //! (Vaswani et al. 2017, Eq. 1)
@@ -9,8 +10,9 @@
 //! s_ij = q_i·k_j/√d,   m_i = max_j s_ij,   z_i = Σ_j e^{s_ij − m_i},   p_ij = e^{s_ij − m_i}/z_i,   y_i = Σ_j p_ij v_j
 //! ```
 //!
-//! over the keys j that the query i sees: j < ℓ, the sequence's length, and j ≤ i if the attention is causal. A hidden
-//! key has weight exactly 0; rows at and beyond ℓ are 0. The backward makes the weights again from the saved m and z:
+//! over the keys j that the query i sees: j < ℓ, the sequence's number of keys, and j ≤ i if the attention is causal. A
+//! hidden key has weight exactly 0; rows at and beyond the number of queries are 0. The backward makes the weights again
+//! from the saved m and z:
 //!
 //! ```text
 //! δ_i = dy_i·y_i,   ds_ij = p_ij (dy_i·v_j − δ_i)
@@ -55,13 +57,15 @@ pub use step::AttentionCache;
 pub struct AttentionConfig {
     /// Sequences B.
     pub batch: usize,
-    /// Positions L.
-    pub len: usize,
+    /// Queries M.
+    pub queries: usize,
+    /// Keys L.
+    pub keys: usize,
     /// Heads.
     pub heads: usize,
     /// Channels d of a head.
     pub head_dim: usize,
-    /// Whether a query sees only the keys up to its own position.
+    /// Whether a query sees only the keys up to its own position; then M = L.
     pub causal: bool,
 }
 
@@ -71,41 +75,55 @@ impl AttentionConfig {
         self.heads * self.head_dim
     }
 
-    /// Elements of the saved statistics, `[B, heads, L, 2]`: maximum m and sum z of every row.
+    /// Elements of the saved statistics, `[B, heads, M, 2]`: maximum m and sum z of every row.
     pub fn saved_len(&self) -> usize {
-        self.batch * self.heads * self.len * 2
+        self.batch * self.heads * self.queries * 2
     }
 
     fn check(&self, op: &'static str) -> Result<()> {
-        let Self { batch, len, heads, head_dim, .. } = *self;
-        let sizes = [batch, len, heads, head_dim];
+        let Self { batch, queries, keys, heads, head_dim, causal } = *self;
+        let sizes = [batch, queries, keys, heads, head_dim];
         if sizes.contains(&0) {
-            let what = format!("B, L, heads and d must be at least 1, but are {sizes:?}");
+            let what = format!("B, M, L, heads and d must be at least 1, but are {sizes:?}");
+            return Err(Error::Invalid { op, what });
+        }
+        if causal && queries != keys {
+            let what =
+                format!("causal attention has as many queries as keys, not {queries} and {keys}");
             return Err(Error::Invalid { op, what });
         }
         // The backward's copies of dk and dv are the largest buffer.
-        let bytes = [2, SHARES, size_of::<f64>()].into_iter().chain(sizes);
-        check_memory(op, bytes, format_args!("B, L, heads and d = {sizes:?}"))
+        let bytes = [2, SHARES, size_of::<f64>(), batch, queries.max(keys), heads, head_dim];
+        check_memory(op, bytes, format_args!("B, M, L, heads and d = {sizes:?}"))
     }
 }
 
 /// What attends, to what.
 #[derive(Debug, Clone, Copy)]
 pub struct AttentionInput<'a, T> {
-    /// Queries `[B, L, Q]`.
+    /// Queries `[B, M, Q]`.
     pub q: &'a [T],
     /// Keys `[B, L, Q]`.
     pub k: &'a [T],
     /// Values `[B, L, Q]`.
     pub v: &'a [T],
-    /// True positions ℓ of every sequence, `[B]`, at most L; L where absent.
-    pub lengths: Option<&'a [usize]>,
+    /// True queries of every sequence, `[B]`, at most M; M where absent.
+    pub query_lengths: Option<&'a [usize]>,
+    /// True keys ℓ of every sequence, `[B]`, at most L; L where absent. A sequence without keys has no queries.
+    pub key_lengths: Option<&'a [usize]>,
+}
+
+impl<T> AttentionInput<'_, T> {
+    /// True queries and keys of every sequence.
+    fn lengths(&self) -> [Option<&[usize]>; 2] {
+        [self.query_lengths, self.key_lengths]
+    }
 }
 
 /// Where the gradients go.
 #[derive(Debug)]
 pub struct AttentionGrads<'a, T> {
-    /// ∂loss/∂q: `[B, L, Q]`.
+    /// ∂loss/∂q: `[B, M, Q]`.
     pub q: &'a mut [T],
     /// ∂loss/∂k: `[B, L, Q]`.
     pub k: &'a mut [T],
@@ -123,9 +141,10 @@ const SHARES: usize = 16;
 ///
 /// ```
 /// use dss_kernels::attention::{Attention, AttentionConfig, AttentionInput};
-/// let config = AttentionConfig { batch: 1, len: 2, heads: 1, head_dim: 1, causal: true };
+/// let config = AttentionConfig { batch: 1, queries: 2, keys: 2, heads: 1, head_dim: 1, causal: true };
 /// let mut attention = Attention::<f64>::new(config)?;
-/// let input = AttentionInput { q: &[1.0, 1.0], k: &[0.0, 3f64.ln()], v: &[8.0, 4.0], lengths: None };
+/// let (q, k, v) = (&[1.0, 1.0], &[0.0, 3f64.ln()], &[8.0, 4.0]);
+/// let input = AttentionInput { q, k, v, query_lengths: None, key_lengths: None };
 /// let (mut y, mut saved) = ([0.0; 2], vec![0.0; config.saved_len()]);
 /// attention.forward(&input, &mut y, &mut saved)?;
 /// // The first sees itself alone, the second both, with weights 1/4 and 3/4.
@@ -146,7 +165,7 @@ impl<T: Real> Attention<T> {
     /// A plan; its buffers are made by the first calls.
     pub fn new(config: AttentionConfig) -> Result<Self> {
         config.check("Attention::new")?;
-        let blocks = config.len.div_ceil(QUERIES);
+        let blocks = config.queries.div_ceil(QUERIES);
         let shares = SHARES.div_ceil(config.batch * config.heads).min(blocks);
         Ok(Self { config, shares, forward: Vec::new(), backward: Vec::new(), further: None })
     }
@@ -159,7 +178,7 @@ impl<T: Real> Attention<T> {
     /// y = softmax(q·kᵀ/√d + mask)·v, head by head.
     ///
     /// # Shapes
-    /// y: `[B, L, Q]`; saved: `[B, heads, L, 2]`, for the backward.
+    /// y: `[B, M, Q]`; saved: `[B, heads, M, 2]`, for the backward.
     pub fn forward(
         &mut self,
         input: &AttentionInput<'_, T>,
@@ -168,14 +187,14 @@ impl<T: Real> Attention<T> {
     ) -> Result<()> {
         let op = "Attention::forward";
         self.check_input(op, input)?;
-        self.check_activation(op, "y", y)?;
-        check_len(op, "saved", "[B, heads, L, 2]", self.config.saved_len(), saved.len())?;
+        self.check_rows(op, "y", y)?;
+        check_len(op, "saved", "[B, heads, M, 2]", self.config.saved_len(), saved.len())?;
         let Self { config, shares, forward: scratches, .. } = self;
         let pieces = config.batch * config.heads * *shares;
         par::fill(scratches, pieces, || forward::Scratch::new(config.head_dim));
         let (y, saved) = (Disjoint::new(y), Disjoint::new(saved));
         par::for_each(scratches, pieces, |scratch, piece| {
-            let head = Head::new(config, input.lengths, piece / *shares);
+            let head = Head::new(config, input.lengths(), piece / *shares);
             let out = forward::Output { y: &y, saved: &saved };
             forward::attend(&head, head.blocks(piece % *shares, *shares), input, scratch, &out);
         });
@@ -185,7 +204,7 @@ impl<T: Real> Attention<T> {
     /// Given dy = ∂loss/∂y, writes the gradients of q, k and v for the input, y and saved statistics of a forward call.
     ///
     /// # Shapes
-    /// y, dy: `[B, L, Q]`; saved: `[B, heads, L, 2]`. dy counts as 0 at and beyond the lengths.
+    /// y, dy: `[B, M, Q]`; saved: `[B, heads, M, 2]`. dy counts as 0 at and beyond the lengths.
     pub fn backward(
         &mut self,
         input: &AttentionInput<'_, T>,
@@ -196,15 +215,17 @@ impl<T: Real> Attention<T> {
     ) -> Result<()> {
         let op = "Attention::backward";
         self.check_input(op, input)?;
-        check_len(op, "saved", "[B, heads, L, 2]", self.config.saved_len(), saved.len())?;
-        let activations = [("y", y), ("dy", dy), ("dq", grads.q), ("dk", grads.k), ("dv", grads.v)];
-        for (name, x) in activations {
-            self.check_activation(op, name, x)?;
+        check_len(op, "saved", "[B, heads, M, 2]", self.config.saved_len(), saved.len())?;
+        for (name, x) in [("y", y), ("dy", dy), ("dq", &*grads.q)] {
+            self.check_rows(op, name, x)?;
+        }
+        for (name, x) in [("dk", &*grads.k), ("dv", &*grads.v)] {
+            self.check_keys(op, name, x)?;
         }
         let Self { config, shares, backward: scratches, further, .. } = self;
-        let (shares, size) = (*shares, dy.len());
+        let (shares, size) = (*shares, grads.k.len());
         let pieces = config.batch * config.heads * shares;
-        par::fill(scratches, pieces, || backward::Scratch::new(config.len, config.head_dim));
+        par::fill(scratches, pieces, || backward::Scratch::new(config.keys, config.head_dim));
         let whole = ((shares - 1) * 2 * size).div_ceil(T::LINE);
         let further = further.get_or_insert_with(|| Lines::new(whole)).as_mut_slice();
         {
@@ -212,7 +233,7 @@ impl<T: Real> Attention<T> {
             let first = [Disjoint::new(&mut *grads.k), Disjoint::new(&mut *grads.v)];
             let further = Disjoint::new(further);
             par::for_each(scratches, pieces, |scratch, piece| {
-                let head = Head::new(config, input.lengths, piece / shares);
+                let head = Head::new(config, input.lengths(), piece / shares);
                 let share = piece % shares;
                 let given = backward::BackwardInput { input, y, saved, dy };
                 backward::queries(&head, head.blocks(share, shares), &given, scratch, &dq);
@@ -236,15 +257,32 @@ impl<T: Real> Attention<T> {
     }
 
     fn check_input(&self, op: &'static str, input: &AttentionInput<'_, T>) -> Result<()> {
-        for (name, x) in [("q", input.q), ("k", input.k), ("v", input.v)] {
-            self.check_activation(op, name, x)?;
+        self.check_rows(op, "q", input.q)?;
+        self.check_keys(op, "k", input.k)?;
+        self.check_keys(op, "v", input.v)?;
+        let AttentionConfig { batch, queries, keys, .. } = self.config;
+        check_lengths(op, input.query_lengths, [batch, queries])?;
+        check_lengths(op, input.key_lengths, [batch, keys])?;
+        let keyless = |b: usize| {
+            let [true_queries, true_keys] = input.lengths().map(|lengths| lengths.map(|l| l[b]));
+            true_keys == Some(0) && true_queries != Some(0)
+        };
+        match (0..batch).find(|&b| keyless(b)) {
+            None => Ok(()),
+            Some(b) => {
+                Err(Error::Invalid { op, what: format!("sequence {b} has queries, but no keys") })
+            }
         }
-        check_lengths(op, input.lengths, [self.config.batch, self.config.len])
     }
 
-    fn check_activation(&self, op: &'static str, name: &'static str, x: &[T]) -> Result<()> {
-        let AttentionConfig { batch, len, .. } = self.config;
-        check_len(op, name, "[B, L, Q]", batch * len * self.config.channels(), x.len())
+    fn check_rows(&self, op: &'static str, name: &'static str, x: &[T]) -> Result<()> {
+        let AttentionConfig { batch, queries, .. } = self.config;
+        check_len(op, name, "[B, M, Q]", batch * queries * self.config.channels(), x.len())
+    }
+
+    fn check_keys(&self, op: &'static str, name: &'static str, x: &[T]) -> Result<()> {
+        let AttentionConfig { batch, keys, .. } = self.config;
+        check_len(op, name, "[B, L, Q]", batch * keys * self.config.channels(), x.len())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{AttentionConfig, AttentionInput};
 
-/// Gradients of q, k and v, each `[B, L, Q]`.
+/// Gradients of q `[B, M, Q]`, k and v `[B, L, Q]`.
 #[derive(Debug, Clone)]
 pub struct ReferenceGrads {
     /// ∂loss/∂q.
@@ -13,7 +13,7 @@ pub struct ReferenceGrads {
     pub v: Vec<f64>,
 }
 
-/// y: `[B, L, Q]` = softmax(q·kᵀ/√d + mask)·v, head by head.
+/// y: `[B, M, Q]` = softmax(q·kᵀ/√d + mask)·v, head by head.
 ///
 /// # Panics
 /// If a slice does not fit `config`.
@@ -29,7 +29,7 @@ pub fn attention_reference(config: &AttentionConfig, input: &AttentionInput<'_, 
     y
 }
 
-/// The gradients for dy = ∂loss/∂y: `[B, L, Q]`, by dp = dy·vᵀ and the softmax's ds = p·(dp − Σ p·dp).
+/// The gradients for dy = ∂loss/∂y: `[B, M, Q]`, by dp = dy·vᵀ and the softmax's ds = p·(dp − Σ p·dp).
 ///
 /// # Panics
 /// If a slice does not fit `config`.
@@ -38,8 +38,8 @@ pub fn attention_backward_reference(
     input: &AttentionInput<'_, f64>,
     dy: &[f64],
 ) -> ReferenceGrads {
-    let zeros = vec![0.0; dy.len()];
-    let mut grads = ReferenceGrads { q: zeros.clone(), k: zeros.clone(), v: zeros };
+    let [q, k] = [dy.len(), input.k.len()].map(|size| vec![0.0; size]);
+    let mut grads = ReferenceGrads { q, v: k.clone(), k };
     let d = config.head_dim;
     let scale = 1.0 / (d as f64).sqrt();
     for_each_row(config, input, |i, keys, p| {
@@ -58,32 +58,32 @@ pub fn attention_backward_reference(
     grads
 }
 
-/// Calls `row(i, keys, p)` for every query of every head: where it and the keys it sees are in [B, L, Q], and the
-/// weights of those keys.
+/// Calls `row(i, keys, p)` for every query of every head: where it is in [B, M, Q], where the keys it sees are in
+/// [B, L, Q], and the weights of those keys.
 fn for_each_row(
     config: &AttentionConfig,
     input: &AttentionInput<'_, f64>,
     mut row: impl FnMut(usize, &[usize], &[f64]),
 ) {
-    let AttentionConfig { batch, len, heads, head_dim: d, causal } = *config;
+    let AttentionConfig { batch, queries, keys, heads, head_dim: d, causal } = *config;
     for b in 0..batch {
-        let visible = input.lengths.map_or(len, |lengths| lengths[b]);
+        let [true_queries, true_keys] = input.lengths().map(|lengths| lengths.map(|l| l[b]));
         for head in 0..heads {
-            let at = |t: usize| (b * len + t) * heads * d + head * d;
-            for i in 0..visible {
-                let end = if causal { i + 1 } else { visible };
-                let keys: Vec<usize> = (0..end).map(at).collect();
-                let q = &input.q[at(i)..][..d];
+            let at = |len: usize, t: usize| (b * len + t) * heads * d + head * d;
+            for i in 0..true_queries.unwrap_or(queries) {
+                let end = if causal { i + 1 } else { true_keys.unwrap_or(keys) };
+                let seen: Vec<usize> = (0..end).map(|j| at(keys, j)).collect();
+                let q = &input.q[at(queries, i)..][..d];
                 let logit = |&j: &usize| -> f64 {
                     let product: f64 = q.iter().zip(&input.k[j..]).map(|(q, k)| q * k).sum();
                     product / (d as f64).sqrt()
                 };
-                let s: Vec<f64> = keys.iter().map(logit).collect();
+                let s: Vec<f64> = seen.iter().map(logit).collect();
                 let max = s.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let e: Vec<f64> = s.iter().map(|s| (s - max).exp()).collect();
                 let sum: f64 = e.iter().sum();
                 let p: Vec<f64> = e.iter().map(|e| e / sum).collect();
-                row(at(i), &keys, &p);
+                row(at(queries, i), &seen, &p);
             }
         }
     }

@@ -4,14 +4,14 @@ use super::forward::{layer_normed, mask_of};
 use super::norm::{Apply, BackwardCoefficients, ChannelSums, Norm, counted_rows};
 use super::rows::OutputGradient;
 use super::share::{SLOTS, SlotSums, row_chunks};
-use super::weight::{self, SlotGrad, apart};
+use super::weight::{SlotGrad, apart};
 use super::{
     Block, BlockConfig, BlockParams, NormStats, S_SHAPE, Saved, SavedSlices, Scratch, rows, wide,
 };
 use crate::conv::{Du, Input};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
-use crate::product::{Layout, Product};
+use crate::product::{Layout, Product, store, store_transposed};
 use crate::real::Real;
 
 /// Gradients of a block's parameters, in the shapes of [`BlockParams`].
@@ -90,9 +90,9 @@ impl<T: Real> Block<T> {
         self.load(op, x, p)?;
         let BlockConfig { l, h, prenorm, glu, bidirectional } = self.config;
         let (o, out_width) = (self.config.outputs(), wide::<T>(self.config.outputs()));
-        weight::store(p.out_weight, h, &mut self.weight);
+        store(p.out_weight, h, &mut self.weight);
         if glu {
-            weight::store_transposed(p.out_weight, h, &mut self.weight_t);
+            store_transposed(p.out_weight, h, &mut self.weight_t);
         }
         self.weight_grad.clear();
         let layer = matches!(p.norm.norm, Norm::Layer);

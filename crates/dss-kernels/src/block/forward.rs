@@ -3,13 +3,13 @@
 use super::moments::{BatchMoments, Moments};
 use super::norm::{Apply, NormStats, counted_rows, normalise};
 use super::share::{SLOTS, row_chunks};
-use super::weight::{self, apart};
+use super::weight::apart;
 use super::{Block, BlockConfig, BlockParams, S_SHAPE, Saved, Scratch, rows, wide};
 use crate::conv::Input;
 use crate::error::{Result, check_len};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
-use crate::product::{Layout, Product};
+use crate::product::{Layout, Product, store_transposed};
 use crate::real::Real;
 
 impl<T: Real> Block<T> {
@@ -62,7 +62,7 @@ impl<T: Real> Block<T> {
         mut s_kept: Option<&mut [T]>,
     ) -> Result<(NormStats<T>, Option<BatchMoments>)> {
         self.load(op, x, p)?;
-        weight::store_transposed(p.out_weight, self.config.h, &mut self.weight_t);
+        store_transposed(p.out_weight, self.config.h, &mut self.weight_t);
         let BlockConfig { l, h, prenorm, .. } = self.config;
         let batch_post = !prenorm && p.norm.of_batch();
 

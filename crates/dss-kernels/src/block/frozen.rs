@@ -8,11 +8,11 @@
 //! number of threads give the same bits.
 
 use super::share::CHUNK;
-use super::{rows, weight, wide};
+use super::{rows, wide};
 use crate::error::{Result, check_len};
 use crate::lines::Lines;
 use crate::par::{self, Disjoint};
-use crate::product::{Layout, Product};
+use crate::product::{Layout, Product, store_transposed};
 use crate::real::Real;
 
 /// A linear map of rows, y = W·x + b.
@@ -39,7 +39,7 @@ impl<T: Real> Linear<T> {
         let size = inputs.max(1) * bias.len().max(1);
         check_len("Linear::new", "weight", "[out, in]", size, weight.len())?;
         let mut weight_t = Lines::new(inputs * wide::<T>(bias.len()) / T::LINE);
-        weight::store_transposed(weight, inputs, &mut weight_t);
+        store_transposed(weight, inputs, &mut weight_t);
         Ok(Self { inputs, weight_t, bias: bias.to_vec() })
     }
 

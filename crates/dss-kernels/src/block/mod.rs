@@ -11,8 +11,10 @@ mod backward;
 mod buffers;
 mod embed;
 mod encode;
+mod feed_forward;
 mod forward;
 pub mod frozen;
+mod linear;
 mod moments;
 mod norm;
 mod norm_alone;
@@ -35,6 +37,10 @@ pub use backward::BlockGrads;
 pub use buffers::{Buffer, Buffers};
 pub use embed::{embed_backward, embed_forward};
 pub use encode::{encode_backward, encode_forward};
+pub use feed_forward::{
+    FeedForwardGrads, FeedForwardParams, Gelu, feed_forward, feed_forward_backward,
+};
+pub use linear::{LinearParams, linear_backward, linear_forward};
 pub use moments::BatchMoments;
 pub use norm::{Norm, NormParams, NormStats};
 pub use norm_alone::{norm_backward, norm_forward};

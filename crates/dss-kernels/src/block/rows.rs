@@ -70,6 +70,31 @@ simd! {
 }
 
 simd! {
+    /// As [`gelu_with_slope`], of ½v·(1 + tanh(√(2/π)·(v + 0.044715·v³))).
+    fn gelu_tanh_with_slope<T>(
+        v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize, slope: &'a mut [T],
+    ) |fuse| {
+        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
+        let (cubic, one) = (T::rounded(0.044715), T::rounded(1.0));
+        let cubic_slope = T::rounded(3.0 * 0.044715);
+        let rows = v.chunks_exact(h).zip(g.chunks_exact_mut(width)).zip(slope.chunks_exact_mut(h));
+        for ((v, g), slope) in rows {
+            for ((&v, g), slope) in v.iter().zip(g.iter_mut()).zip(slope.iter_mut()) {
+                let s = (scale * (v + cubic * v * v * v)).sigmoid(fuse);
+                *g = v * s;
+                *slope = s + v * s * (one - s) * scale * (one + cubic_slope * v * v);
+            }
+            if let Some(mask) = mask {
+                for ((g, slope), &mask) in g.iter_mut().zip(slope.iter_mut()).zip(mask) {
+                    *g = *g * mask;
+                    *slope = *slope * mask;
+                }
+            }
+        }
+    }
+}
+
+simd! {
     /// s = x + mask·(z + bias). x, s: `[rows, H]`; z: `[rows, width]`.
     fn residual<T>(
         z: &'a mut [T], width: usize, bias: Option<&'a [T]>, mask: Option<&'a [T]>,
@@ -187,6 +212,21 @@ simd! {
         for ((dg, slope), dv) in rows.zip(dv.chunks_exact_mut(h)) {
             for ((&dg, &slope), dv) in dg.iter().zip(slope).zip(dv) {
                 *dv = dg * slope;
+            }
+        }
+    }
+}
+
+simd! {
+    /// dv = dg·slope and sum += Σ dv over the rows. dg: `[rows, width]`; slope: `[rows, F]`; dv: `[rows, dv_width]`.
+    fn through_gelu_with_sums<T>(
+        dg: &'a [T], slope: &'a [T], width: usize, dv: &'a mut [T], dv_width: usize, sum: &'a mut [T],
+    ) |_| {
+        let rows = dg.chunks_exact(width).zip(slope.chunks_exact(sum.len()));
+        for ((dg, slope), dv) in rows.zip(dv.chunks_exact_mut(dv_width)) {
+            for (((&dg, &slope), dv), sum) in dg.iter().zip(slope).zip(dv).zip(sum.iter_mut()) {
+                *dv = dg * slope;
+                *sum += *dv;
             }
         }
     }

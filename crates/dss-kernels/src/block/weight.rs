@@ -1,4 +1,4 @@
-//! The projection's weight as the products read it, and its gradient.
+//! The gradient of a weight.
 
 use super::share::SLOTS;
 use super::wide;
@@ -6,34 +6,6 @@ use crate::lines::Lines;
 use crate::par::{self, Disjoint, share};
 use crate::product::{Layout, Product, panels};
 use crate::real::Real;
-
-/// Puts a weight, `[O, H]`, into panels of whole cache lines.
-pub(super) fn store<T: Real>(weight: &[T], h: usize, to: &mut [T]) {
-    let o = weight.len() / h;
-    for j in panels::<T>(wide::<T>(h)) {
-        let columns = j.start..j.end.min(h);
-        let rows = to[o * j.start..o * j.end].chunks_exact_mut(j.len());
-        for (to, row) in rows.zip(weight.chunks_exact(h)) {
-            to[..columns.len()].copy_from_slice(&row[columns.clone()]);
-        }
-    }
-}
-
-/// Puts the transpose, `[H, O]`, of a weight into panels of whole cache lines.
-pub(super) fn store_transposed<T: Real>(weight: &[T], h: usize, to: &mut [T]) {
-    let o = weight.len() / h;
-    for j in panels::<T>(wide::<T>(o)) {
-        let to = &mut to[h * j.start..h * j.end];
-        // In blocks of a cache line.
-        for start in (0..h).step_by(T::LINE) {
-            for (column, row) in weight.chunks_exact(h).skip(j.start).take(j.len()).enumerate() {
-                for (i, &w) in row.iter().enumerate().skip(start).take(T::LINE) {
-                    to[i * j.len() + column] = w;
-                }
-            }
-        }
-    }
-}
 
 /// How far apart the rows of n numbers are that a gradient is made of: an odd number of cache lines (see `product.rs`).
 pub(super) fn apart<T: Real>(n: usize) -> usize {

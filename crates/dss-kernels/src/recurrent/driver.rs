@@ -31,7 +31,7 @@ const GROUP: usize = 8;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Recurrent<C, T> {
+pub struct Recurrent<C, T: Real> {
     cell: C,
     sizes: CellSizes,
     weights: Weights<T>,
@@ -73,14 +73,14 @@ struct Scratch<T> {
 }
 
 impl<T: Real> Scratch<T> {
-    fn new(sizes: &CellSizes, steps: usize) -> Self {
+    fn new(sizes: &CellSizes, steps: usize, kept: usize) -> Self {
         let zeros = |count: usize| vec![T::ZERO; GROUP * count];
         Self {
             z: zeros(sizes.inputs),
             dz: zeros(sizes.inputs),
             states: zeros((steps + 1) * sizes.state),
             dh: [zeros(sizes.state), zeros(sizes.state)],
-            cell: zeros(sizes.scratch),
+            cell: zeros(kept * sizes.scratch),
         }
     }
 }
@@ -224,6 +224,8 @@ impl<C: Cell, T: Real> Recurrent<C, T> {
         let (dz_all, sums) = (Disjoint::new(grads.z), Disjoint::new(&mut groups));
         self.for_groups(batch, period, |scratch, (first, rows)| {
             let Scratch { z, dz, states, dh, cell } = scratch;
+            let scratch_size = cell.len() / if C::KEEPS_SCRATCH { period } else { 1 };
+            let scratch_of = |i: usize| if C::KEEPS_SCRATCH { i * scratch_size } else { 0 };
             let [after, before] = dh;
             let size = rows * state;
             let (mut after, mut before) = (&mut after[..size], &mut before[..size]);
@@ -234,8 +236,10 @@ impl<C: Cell, T: Real> Recurrent<C, T> {
                 let steps = period.min(len - begin);
                 let at = (begin / period * batch + first) * state;
                 states[..size].copy_from_slice(&saved[at..][..size]);
-                for i in 0..steps - 1 {
+                // Of the last step only what it leaves in its scratch memory is of use.
+                for i in 0..steps - usize::from(!C::KEEPS_SCRATCH) {
                     let (h, next) = states[i * size..][..2 * size].split_at_mut(size);
+                    let cell = &mut cell[scratch_of(i)..][..scratch_size];
                     self.advance(input, (first, rows), begin + i, [h, next], (z, cell));
                 }
                 for i in (0..steps).rev() {
@@ -251,6 +255,7 @@ impl<C: Cell, T: Real> Recurrent<C, T> {
                     let input = CellInput { rows, z: &z[..rows * inputs], h };
                     let grads =
                         CellGrads { z: &mut dz[..rows * inputs], h: before, params: &mut *sums };
+                    let cell = &mut cell[scratch_of(i)..][..scratch_size];
                     self.cell.backward(&self.weights, input, after, grads, cell);
                     for (row, dz) in dz[..rows * inputs].chunks_exact(inputs).enumerate() {
                         let at = ((first + row) * len + t) * inputs;
@@ -269,7 +274,7 @@ impl<C: Cell, T: Real> Recurrent<C, T> {
             }
         });
         grads.params.fill(T::ZERO);
-        groups.iter().for_each(|group| group.add_to(grads.params));
+        groups.iter_mut().for_each(|group| group.add_to(grads.params));
         Ok(())
     }
 
@@ -282,7 +287,9 @@ impl<C: Cell, T: Real> Recurrent<C, T> {
     ) {
         let groups = batch.div_ceil(GROUP);
         let workers = par::workers().min(groups);
-        let mut scratch: Vec<_> = (0..workers).map(|_| Scratch::new(&self.sizes, steps)).collect();
+        let kept = if C::KEEPS_SCRATCH { steps } else { 1 };
+        let make = |_| Scratch::new(&self.sizes, steps, kept);
+        let mut scratch: Vec<_> = (0..workers).map(make).collect();
         par::for_each(&mut scratch, groups, |scratch, g| body(scratch, Self::group(batch, g)));
     }
 

@@ -53,14 +53,17 @@ impl Cell for ExpRnn {
     ) {
         let s = padded(self.n);
         self.sums(weights, &input, next);
-        vectorised(|_| {
-            for next in next.chunks_exact_mut(s) {
-                for (x, &b) in next.iter_mut().zip(&weights.vectors[0]) {
-                    let gate = gate(*x, b);
-                    *x = (*x + gate * b) * gate * gate;
+        vectorised(
+            #[inline(always)]
+            |_| {
+                for next in next.chunks_exact_mut(s) {
+                    for (x, &b) in next.iter_mut().zip(&weights.vectors[0]) {
+                        let gate = gate(*x, b);
+                        *x = (*x + gate * b) * gate * gate;
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 
     fn backward<T: Real>(
@@ -75,16 +78,19 @@ impl Cell for ExpRnn {
         let x = &mut scratch[..rows * s];
         self.sums(weights, &input, x);
         let (dz, sums) = (grads.z, &mut grads.params.vectors[0]);
-        vectorised(|_| {
-            let rows = x.chunks_exact(s).zip(d_next.chunks_exact(s));
-            for ((x, d), dz) in rows.zip(dz.chunks_exact_mut(n)) {
-                for i in 0..n {
-                    let gate = gate(x[i], weights.vectors[0][i]);
-                    dz[i] = d[i] * gate * gate;
-                    sums[i] += d[i] * gate;
+        vectorised(
+            #[inline(always)]
+            |_| {
+                let rows = x.chunks_exact(s).zip(d_next.chunks_exact(s));
+                for ((x, d), dz) in rows.zip(dz.chunks_exact_mut(n)) {
+                    for i in 0..n {
+                        let gate = gate(x[i], weights.vectors[0][i]);
+                        dz[i] = d[i] * gate * gate;
+                        sums[i] += d[i] * gate;
+                    }
                 }
-            }
-        });
+            },
+        );
         grads.h.fill(T::ZERO);
         weights.maps[0].add_backward(rows, dz, n, grads.h);
         grads.params.add_map(0, rows, (dz, n), (input.h, s));

@@ -44,13 +44,22 @@ impl Field {
             let (inputs, outputs) = (padded(self.widths[i]), padded(self.widths[i + 1]));
             let (y, later) = std::mem::take(&mut rest).split_at_mut(rows * outputs);
             weights.maps[at].affine(rows, x, inputs, &weights.vectors[at], y);
-            vectorised(|fuse| match activation {
-                Activation::None => {}
-                Activation::Relu => {
-                    y.iter_mut().for_each(|y| *y = if *y < T::ZERO { T::ZERO } else { *y });
-                }
-                Activation::Tanh => y.iter_mut().for_each(|y| *y = tanh(*y, fuse)),
-            });
+            vectorised(
+                #[inline(always)]
+                |fuse| match activation {
+                    Activation::None => {}
+                    Activation::Relu => {
+                        for y in y.iter_mut() {
+                            *y = if *y < T::ZERO { T::ZERO } else { *y };
+                        }
+                    }
+                    Activation::Tanh => {
+                        for y in y.iter_mut() {
+                            *y = tanh(*y, fuse);
+                        }
+                    }
+                },
+            );
             (x, rest) = (y, later);
         }
     }
@@ -73,16 +82,19 @@ impl Field {
             let (inputs, outputs) = (padded(self.widths[i]), padded(self.widths[i + 1]));
             let begin = end - rows * outputs;
             let d = &mut now[..rows * outputs];
-            vectorised(|_| {
-                for (d, &y) in d.iter_mut().zip(&trace[begin..end]) {
-                    *d = match activation {
-                        Activation::None => *d,
-                        Activation::Relu if y > T::ZERO => *d,
-                        Activation::Relu => T::ZERO,
-                        Activation::Tanh => *d * (T::rounded(1.0) - y * y),
-                    };
-                }
-            });
+            vectorised(
+                #[inline(always)]
+                |_| {
+                    for (d, &y) in d.iter_mut().zip(&trace[begin..end]) {
+                        *d = match activation {
+                            Activation::None => *d,
+                            Activation::Relu if y > T::ZERO => *d,
+                            Activation::Relu => T::ZERO,
+                            Activation::Tanh => *d * (T::rounded(1.0) - y * y),
+                        };
+                    }
+                },
+            );
             let into = if i == 0 { x } else { &trace[begin - rows * inputs..begin] };
             grads.add_map(at, rows, (d, outputs), (into, inputs));
             grads.add_vector(at, d, outputs);

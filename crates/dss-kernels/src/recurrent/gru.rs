@@ -33,18 +33,22 @@ impl Gru {
         let CellInput { rows, z, h } = input;
         let a = &mut scratch[..rows * wide];
         weights.maps[at].affine(rows, h, s, &weights.vectors[at], a);
-        vectorised(|fuse| {
-            let out = next.chunks_exact_mut(s).zip(h.chunks_exact(s));
-            for ((next, h), (z, a)) in out.zip(z.chunks_exact(stride).zip(a.chunks_exact(wide))) {
-                let ([z1, z2, z3], [a1, a2, a3]) = (thirds(z, n), thirds(a, n));
-                for i in 0..n {
-                    let r = (z1[i] + a1[i]).sigmoid(fuse);
-                    let g = (z2[i] + a2[i]).sigmoid(fuse);
-                    let c = tanh(z3[i] + r * a3[i], fuse);
-                    next[i] = c + g * (h[i] - c);
+        vectorised(
+            #[inline(always)]
+            |fuse| {
+                let out = next.chunks_exact_mut(s).zip(h.chunks_exact(s));
+                for ((next, h), (z, a)) in out.zip(z.chunks_exact(stride).zip(a.chunks_exact(wide)))
+                {
+                    let ([z1, z2, z3], [a1, a2, a3]) = (thirds(z, n), thirds(a, n));
+                    for i in 0..n {
+                        let r = (z1[i] + a1[i]).sigmoid(fuse);
+                        let g = (z2[i] + a2[i]).sigmoid(fuse);
+                        let c = tanh(z3[i] + r * a3[i], fuse);
+                        next[i] = c + g * (h[i] - c);
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 
     /// The backward of [`Self::step_at`]: dh is overwritten, and the first 3n of each row of dz.
@@ -63,29 +67,33 @@ impl Gru {
         let da = &mut rest[..rows * wide];
         weights.maps[at].affine(rows, h, s, &weights.vectors[at], a);
         let (dh, dz) = (grads.h, grads.z);
-        vectorised(|fuse| {
-            let one = T::rounded(1.0);
-            let states = h.chunks_exact(s).zip(d_next.chunks_exact(s)).zip(dh.chunks_exact_mut(s));
-            let inputs = z.chunks_exact(stride).zip(dz.chunks_exact_mut(stride));
-            let gates = a.chunks_exact(wide).zip(da.chunks_exact_mut(wide));
-            for (((h, d), dh), ((z, dz), (a, da))) in states.zip(inputs.zip(gates)) {
-                let ([z1, z2, z3], [a1, a2, a3]) = (thirds(z, n), thirds(a, n));
-                let ([dz1, dz2, dz3], [da1, da2, da3]) = (thirds_mut(dz, n), thirds_mut(da, n));
-                for i in 0..n {
-                    let r = (z1[i] + a1[i]).sigmoid(fuse);
-                    let g = (z2[i] + a2[i]).sigmoid(fuse);
-                    let c = tanh(z3[i] + r * a3[i], fuse);
-                    let dg = d[i] * (h[i] - c) * g * (one - g);
-                    let dc = d[i] * (one - g) * (one - c * c);
-                    let dr = dc * a3[i] * r * (one - r);
-                    (dz1[i], dz2[i], dz3[i]) = (dr, dg, dc);
-                    (da1[i], da2[i], da3[i]) = (dr, dg, dc * r);
-                    dh[i] = d[i] * g;
+        vectorised(
+            #[inline(always)]
+            |fuse| {
+                let one = T::rounded(1.0);
+                let states =
+                    h.chunks_exact(s).zip(d_next.chunks_exact(s)).zip(dh.chunks_exact_mut(s));
+                let inputs = z.chunks_exact(stride).zip(dz.chunks_exact_mut(stride));
+                let gates = a.chunks_exact(wide).zip(da.chunks_exact_mut(wide));
+                for (((h, d), dh), ((z, dz), (a, da))) in states.zip(inputs.zip(gates)) {
+                    let ([z1, z2, z3], [a1, a2, a3]) = (thirds(z, n), thirds(a, n));
+                    let ([dz1, dz2, dz3], [da1, da2, da3]) = (thirds_mut(dz, n), thirds_mut(da, n));
+                    for i in 0..n {
+                        let r = (z1[i] + a1[i]).sigmoid(fuse);
+                        let g = (z2[i] + a2[i]).sigmoid(fuse);
+                        let c = tanh(z3[i] + r * a3[i], fuse);
+                        let dg = d[i] * (h[i] - c) * g * (one - g);
+                        let dc = d[i] * (one - g) * (one - c * c);
+                        let dr = dc * a3[i] * r * (one - r);
+                        (dz1[i], dz2[i], dz3[i]) = (dr, dg, dc);
+                        (da1[i], da2[i], da3[i]) = (dr, dg, dc * r);
+                        dh[i] = d[i] * g;
+                    }
+                    dh[n..].fill(T::ZERO);
+                    da[3 * n..].fill(T::ZERO);
                 }
-                dh[n..].fill(T::ZERO);
-                da[3 * n..].fill(T::ZERO);
-            }
-        });
+            },
+        );
         weights.maps[at].add_backward(rows, da, wide, dh);
         grads.params.add_map(at, rows, (da, wide), (h, s));
         grads.params.add_vector(at, da, wide);

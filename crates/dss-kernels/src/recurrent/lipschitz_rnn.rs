@@ -49,7 +49,14 @@ impl Dynamics for LipschitzRnn {
             q[n..].fill(T::ZERO);
         }
         weights.maps[1].add(rows, h, s, trace);
-        vectorised(|fuse| trace.iter_mut().for_each(|q| *q = tanh(*q, fuse)));
+        vectorised(
+            #[inline(always)]
+            |fuse| {
+                for q in trace.iter_mut() {
+                    *q = tanh(*q, fuse);
+                }
+            },
+        );
         k.copy_from_slice(trace);
         weights.maps[0].add(rows, h, s, k);
     }

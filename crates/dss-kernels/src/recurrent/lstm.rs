@@ -13,26 +13,17 @@ pub struct Lstm {
     pub n: usize,
 }
 
-impl Lstm {
-    /// a `[R, padded(4n)]`.
-    fn gates<T: Real>(self, weights: &Weights<T>, input: &CellInput<T>, a: &mut [T]) {
-        let (n, wide) = (self.n, padded(4 * self.n));
-        for (a, z) in a.chunks_exact_mut(wide).zip(input.z.chunks_exact(4 * n)) {
-            a[..4 * n].copy_from_slice(z);
-            a[4 * n..].fill(T::ZERO);
-        }
-        weights.maps[0].add(input.rows, input.h, 2 * padded(n), a);
-    }
-}
-
 impl Cell for Lstm {
+    /// i, f, g, o `[R, padded(4n)]` and tanh(c') `[R, padded(n)]`.
+    const KEEPS_SCRATCH: bool = true;
+
     fn sizes(&self) -> CellSizes {
         let n = self.n;
         CellSizes {
             inputs: 4 * n,
             state: 2 * padded(n),
             outputs: n,
-            scratch: padded(4 * n) + padded(n),
+            scratch: padded(4 * n) + 2 * padded(n),
             maps: vec![[4 * n, n]],
             vectors: Vec::new(),
         }
@@ -46,20 +37,34 @@ impl Cell for Lstm {
         scratch: &mut [T],
     ) {
         let (n, s, wide) = (self.n, padded(self.n), padded(4 * self.n));
-        let a = &mut scratch[..input.rows * wide];
-        self.gates(weights, &input, a);
-        vectorised(|fuse| {
-            let states = next.chunks_exact_mut(2 * s).zip(input.h.chunks_exact(2 * s));
-            for ((next, state), a) in states.zip(a.chunks_exact(wide)) {
-                let ((h, next_c), c) = (next.split_at_mut(s), &state[s..]);
-                let (a1, a2, a3, a4) = (&a[..n], &a[n..2 * n], &a[2 * n..3 * n], &a[3 * n..4 * n]);
-                for i in 0..n {
-                    let (input, forget) = (a1[i].sigmoid(fuse), a2[i].sigmoid(fuse));
-                    next_c[i] = forget * c[i] + input * tanh(a3[i], fuse);
-                    h[i] = a4[i].sigmoid(fuse) * tanh(next_c[i], fuse);
+        let rows = input.rows;
+        let (gates, rest) = scratch.split_at_mut(rows * wide);
+        let cells = &mut rest[..rows * s];
+        for (a, z) in gates.chunks_exact_mut(wide).zip(input.z.chunks_exact(4 * n)) {
+            a[..4 * n].copy_from_slice(z);
+            a[4 * n..].fill(T::ZERO);
+        }
+        weights.maps[0].add(rows, input.h, 2 * s, gates);
+        vectorised(
+            #[inline(always)]
+            |fuse| {
+                let states = next.chunks_exact_mut(2 * s).zip(input.h.chunks_exact(2 * s));
+                let kept = gates.chunks_exact_mut(wide).zip(cells.chunks_exact_mut(s));
+                for ((next, state), (gates, m)) in states.zip(kept) {
+                    let ((h, next_c), c) = (next.split_at_mut(s), &state[s..]);
+                    let (a12, a34) = gates.split_at_mut(2 * n);
+                    let ((a1, a2), (a3, a4)) = (a12.split_at_mut(n), a34.split_at_mut(n));
+                    for j in 0..n {
+                        let (i, f) = (a1[j].sigmoid(fuse), a2[j].sigmoid(fuse));
+                        let (g, o) = (tanh(a3[j], fuse), a4[j].sigmoid(fuse));
+                        next_c[j] = f * c[j] + i * g;
+                        m[j] = tanh(next_c[j], fuse);
+                        h[j] = o * m[j];
+                        (a1[j], a2[j], a3[j], a4[j]) = (i, f, g, o);
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 
     fn backward<T: Real>(
@@ -72,34 +77,35 @@ impl Cell for Lstm {
     ) {
         let (n, s, wide) = (self.n, padded(self.n), padded(4 * self.n));
         let rows = input.rows;
-        let (a, rest) = scratch.split_at_mut(rows * wide);
-        self.gates(weights, &input, a);
+        let (gates, rest) = scratch.split_at_mut(rows * wide);
+        let (cells, back) = rest[..2 * rows * s].split_at_mut(rows * s);
         let (dh, dz) = (grads.h, grads.z);
-        vectorised(|fuse| {
-            let one = T::rounded(1.0);
-            let states = input.h.chunks_exact(2 * s).zip(d_next.chunks_exact(2 * s));
-            let outputs = dh.chunks_exact_mut(2 * s).zip(dz.chunks_exact_mut(4 * n));
-            for (((state, d), (dh, dz)), a) in states.zip(outputs).zip(a.chunks_exact(wide)) {
-                let ((d_h, d_c), c) = (d.split_at(s), &state[s..]);
-                let dc = &mut dh[s..];
-                let (z12, z34) = dz.split_at_mut(2 * n);
-                let ((dz1, dz2), (dz3, dz4)) = (z12.split_at_mut(n), z34.split_at_mut(n));
-                let (a1, a2, a3, a4) = (&a[..n], &a[n..2 * n], &a[2 * n..3 * n], &a[3 * n..4 * n]);
-                for j in 0..n {
-                    let (i, f) = (a1[j].sigmoid(fuse), a2[j].sigmoid(fuse));
-                    let (g, o) = (tanh(a3[j], fuse), a4[j].sigmoid(fuse));
-                    let m = tanh(f * c[j] + i * g, fuse);
-                    let d_cell = d_c[j] + d_h[j] * o * (one - m * m);
-                    dz1[j] = d_cell * g * i * (one - i);
-                    dz2[j] = d_cell * c[j] * f * (one - f);
-                    dz3[j] = d_cell * i * (one - g * g);
-                    dz4[j] = d_h[j] * m * o * (one - o);
-                    dc[j] = d_cell * f;
+        vectorised(
+            #[inline(always)]
+            |_| {
+                let one = T::rounded(1.0);
+                let states = input.h.chunks_exact(2 * s).zip(d_next.chunks_exact(2 * s));
+                let outputs = dh.chunks_exact_mut(2 * s).zip(dz.chunks_exact_mut(4 * n));
+                let kept = gates.chunks_exact(wide).zip(cells.chunks_exact(s));
+                for (((state, d), (dh, dz)), (gates, m)) in states.zip(outputs).zip(kept) {
+                    let ((d_h, d_c), c) = (d.split_at(s), &state[s..]);
+                    let dc = &mut dh[s..];
+                    let (z12, z34) = dz.split_at_mut(2 * n);
+                    let ((dz1, dz2), (dz3, dz4)) = (z12.split_at_mut(n), z34.split_at_mut(n));
+                    let (i, f) = (&gates[..n], &gates[n..2 * n]);
+                    let (g, o) = (&gates[2 * n..3 * n], &gates[3 * n..4 * n]);
+                    for j in 0..n {
+                        let d_cell = d_c[j] + d_h[j] * o[j] * (one - m[j] * m[j]);
+                        dz1[j] = d_cell * g[j] * i[j] * (one - i[j]);
+                        dz2[j] = d_cell * c[j] * f[j] * (one - f[j]);
+                        dz3[j] = d_cell * i[j] * (one - g[j] * g[j]);
+                        dz4[j] = d_h[j] * m[j] * o[j] * (one - o[j]);
+                        dc[j] = d_cell * f[j];
+                    }
+                    dc[n..].fill(T::ZERO);
                 }
-                dc[n..].fill(T::ZERO);
-            }
-        });
-        let back = &mut rest[..rows * s];
+            },
+        );
         back.fill(T::ZERO);
         weights.maps[0].add_backward(rows, dz, 4 * n, back);
         for (dh, back) in dh.chunks_exact_mut(2 * s).zip(back.chunks_exact(s)) {

@@ -80,7 +80,7 @@ pub struct CellInput<'a, T> {
 
 /// Where the gradients of a step go.
 #[derive(Debug)]
-pub struct CellGrads<'a, T> {
+pub struct CellGrads<'a, T: Real> {
     /// `[R, Z]`, overwritten.
     pub z: &'a mut [T],
     /// `[R, S]`, overwritten.
@@ -91,6 +91,9 @@ pub struct CellGrads<'a, T> {
 
 /// One step of a recurrent net, on several rows at once, and its backward.
 pub trait Cell: Debug + Clone + Send + Sync + 'static {
+    /// Whether [`Cell::backward`] finds in its scratch memory what [`Cell::step`] of the same input left there.
+    const KEEPS_SCRATCH: bool = false;
+
     /// Its sizes.
     fn sizes(&self) -> CellSizes;
 
@@ -120,7 +123,8 @@ pub(crate) fn padded(n: usize) -> usize {
 }
 
 /// Runs loops that the compiler vectorises for the machine's vector instructions; they are told whether it has a fused
-/// multiply-add.
+/// multiply-add. The closure must be `#[inline(always)]`, and its loops `for` loops: functions of their own would be
+/// compiled without these instructions.
 #[inline(always)]
 fn vectorised(body: impl FnOnce(bool)) {
     struct Loops<F>(F);

@@ -62,7 +62,7 @@ pub(super) trait Dynamics {
 }
 
 /// Gradients that are added to.
-pub(super) struct Added<'a, T> {
+pub(super) struct Added<'a, T: Real> {
     /// `[R, padded(n)]`.
     pub h: &'a mut [T],
     /// `[R, Z]`.

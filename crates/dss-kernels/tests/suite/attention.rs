@@ -13,16 +13,25 @@ use proptest::prelude::*;
 #[derive(Debug, Clone)]
 struct Case<T> {
     config: AttentionConfig,
-    /// q, k, v, dy: [B, L, Q].
+    /// q: [B, M, Q]; k, v: [B, L, Q]; dy: [B, M, Q].
     tensors: [Vec<T>; 4],
-    lengths: Option<Vec<usize>>,
+    /// True queries and keys.
+    lengths: [Option<Vec<usize>>; 2],
 }
 
 impl Case<f64> {
+    /// Of a sequence to itself.
     fn random(config: AttentionConfig, seed: u64, lengths: Option<Vec<usize>>) -> Self {
+        Self::cross(config, seed, [lengths.clone(), lengths])
+    }
+
+    fn cross(config: AttentionConfig, seed: u64, lengths: [Option<Vec<usize>>; 2]) -> Self {
         let mut rng = rng(seed);
-        let size = config.batch * config.len * config.channels();
-        let tensors = [(); 4].map(|()| normal(size, &mut rng).iter().map(|x| 1.5 * x).collect());
+        let AttentionConfig { batch, queries, keys, .. } = config;
+        let tensors = [queries, keys, keys, queries].map(|len| {
+            let size = batch * len * config.channels();
+            normal(size, &mut rng).iter().map(|x| 1.5 * x).collect()
+        });
         Self { config, tensors, lengths }
     }
 
@@ -42,13 +51,14 @@ impl Case<f64> {
 impl<T: Real> Case<T> {
     fn input(&self) -> AttentionInput<'_, T> {
         let [q, k, v, _] = &self.tensors;
-        AttentionInput { q, k, v, lengths: self.lengths.as_deref() }
+        let [query_lengths, key_lengths] = self.lengths.each_ref().map(Option::as_deref);
+        AttentionInput { q, k, v, query_lengths, key_lengths }
     }
 
     /// y, dq, dk, dv; every buffer is NaN before.
     fn run(&self) -> [Vec<T>; 4] {
-        let nan = || vec![T::rounded(f64::NAN); self.tensors[0].len()];
-        let [mut y, mut dq, mut dk, mut dv] = [nan(), nan(), nan(), nan()];
+        let [mut y, mut dq, mut dk, mut dv] =
+            [0, 0, 1, 2].map(|like| vec![T::rounded(f64::NAN); self.tensors[like].len()]);
         let mut saved = vec![T::rounded(f64::NAN); self.config.saved_len()];
         let mut plan = Attention::new(self.config).unwrap();
         plan.forward(&self.input(), &mut y, &mut saved).unwrap();
@@ -65,7 +75,7 @@ fn config(
     head_dim: usize,
     causal: bool,
 ) -> AttentionConfig {
-    AttentionConfig { batch, len, heads, head_dim, causal }
+    AttentionConfig { batch, queries: len, keys: len, heads, head_dim, causal }
 }
 
 /// x·Wᵀ + b with x: [rows, in], W: [out, in].
@@ -123,6 +133,7 @@ fn golden_values_and_gradients() {
         let [dy, _, _] = affine_backward(&g, map("out").0, &g, width);
         let config = config(batch, len, heads, width / heads, causal);
         let lengths = masked.then(|| lengths.clone());
+        let lengths = [lengths.clone(), lengths];
         let double = Case { config, tensors: [q, k, v, dy], lengths };
         let single = double.to_f32().run().map(|x| to_f64(&x));
         for (core, y_tolerance, tolerance) in [(double.run(), 1e-11, 1e-10), (single, 1e-5, 1e-3)] {
@@ -157,8 +168,12 @@ fn golden_values_and_gradients() {
 
 #[test]
 fn gradients_are_finite_differences() {
-    for causal in [false, true] {
-        let mut case = Case::random(config(2, 70, 2, 3, causal), 5, Some(vec![70, 67]));
+    let cross = AttentionConfig { keys: 131, ..config(2, 70, 2, 3, false) };
+    for mut case in [
+        Case::random(config(2, 70, 2, 3, false), 5, Some(vec![70, 67])),
+        Case::random(config(2, 70, 2, 3, true), 5, Some(vec![70, 67])),
+        Case::cross(cross, 5, [Some(vec![70, 67]), Some(vec![131, 90])]),
+    ] {
         let [_, dq, dk, dv] = case.run();
         let mut loss = |tensor: usize, i: usize, by: f64| {
             let before = case.tensors[tensor][i];
@@ -188,6 +203,24 @@ fn cases() -> impl Strategy<Value = Case<f64>> {
     )
 }
 
+/// Queries of any number to keys of another.
+fn cross_cases() -> impl Strategy<Value = Case<f64>> {
+    let parts = || proptest::collection::vec(0.0..=1.0, 3);
+    (cases(), 1usize..300, any::<[bool; 2]>(), parts(), parts()).prop_map(
+        |(case, keys, masked, query_parts, key_parts)| {
+            let config = AttentionConfig { keys, causal: false, ..case.config };
+            // At least one of each: a sequence with queries has keys.
+            let lengths = [(config.queries, query_parts), (keys, key_parts)].map(|(len, parts)| {
+                let lengths = parts[..config.batch].iter();
+                lengths.map(|part| 1 + (part * (len - 1) as f64) as usize).collect()
+            });
+            let mut masked = masked.into_iter();
+            let lengths = lengths.map(|lengths| masked.next().unwrap().then_some(lengths));
+            Case::cross(config, keys as u64, lengths)
+        },
+    )
+}
+
 /// |a − b| at most `tolerance`, relative to the larger of 1 and the largest |b|.
 fn close(a: &[f64], b: &[f64], tolerance: f64) -> bool {
     let scale = b.iter().fold(1f64, |m, x| m.max(x.abs()));
@@ -198,7 +231,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn equals_the_textbook(case in cases()) {
+    fn equals_the_textbook(case in prop_oneof![cases(), cross_cases()]) {
         let truth = case.reference();
         let single = case.to_f32().run().map(|x| to_f64(&x));
         for (name, ((double, single), truth)) in
@@ -212,11 +245,11 @@ proptest! {
     #[test]
     fn steps_equal_the_whole(case in cases(), cut in 0.0..1.0) {
         let config = AttentionConfig { causal: true, ..case.config };
-        let case = Case { config, lengths: None, ..case };
+        let case = Case { config, lengths: [None, None], ..case };
         let truth = attention_reference(&config, &case.input());
         let width = config.channels();
-        let sequence = config.len * width;
-        let cut = (cut * config.len as f64) as usize * width;
+        let sequence = config.queries * width;
+        let cut = (cut * config.queries as f64) as usize * width;
         let single = case.to_f32();
         let mut y = vec![0.0; truth.len()];
         let mut y_single = vec![0.0; truth.len()];
@@ -278,7 +311,7 @@ fn huge_logits_are_not_nan() {
             }
             let cast = |x: &Vec<f64>| x.iter().map(|&x| T::from_f64(x)).collect::<Vec<T>>();
             let mut case =
-                Case { config, tensors: case.tensors.each_ref().map(cast), lengths: None };
+                Case { config, tensors: case.tensors.each_ref().map(cast), lengths: [None, None] };
             case.tensors[2].fill(T::rounded(1.0));
             let [y, ..] = case.run();
             let [q, k, v, _] = &case.tensors;
@@ -332,13 +365,23 @@ fn wrong_sizes_are_named() {
     let config = config(2, 3, 1, 2, false);
     let mut plan = Attention::<f32>::new(config).unwrap();
     let (x, mut y, mut saved) = (vec![0.0; 12], vec![0.0; 12], vec![0.0; config.saved_len()]);
-    let mut message = |k: &[f32], lengths: &[usize]| {
-        let input = AttentionInput { q: &x, k, v: &x, lengths: Some(lengths) };
+    let mut message = |k: &[f32], lengths: [&[usize]; 2]| {
+        let [query_lengths, key_lengths] = lengths.map(Some);
+        let input = AttentionInput { q: &x, k, v: &x, query_lengths, key_lengths };
         plan.forward(&input, &mut y, &mut saved).unwrap_err().to_string()
     };
     assert_eq!(
-        message(&x[1..], &[3, 3]),
+        message(&x[1..], [&[3, 3]; 2]),
         "Attention::forward: `k` must be [B, L, Q] = 12 elements, but has 11"
     );
-    assert_eq!(message(&x, &[3, 4]), "Attention::forward: a length is 4, but L is 3");
+    assert_eq!(message(&x, [&[3, 4]; 2]), "Attention::forward: a length is 4, but L is 3");
+    assert_eq!(
+        message(&x, [&[3, 1], &[3, 0]]),
+        "Attention::forward: sequence 1 has queries, but no keys"
+    );
+    let causal = AttentionConfig { keys: 4, causal: true, ..config };
+    assert_eq!(
+        Attention::<f32>::new(causal).err().unwrap().to_string(),
+        "Attention::new: causal attention has as many queries as keys, not 3 and 4"
+    );
 }

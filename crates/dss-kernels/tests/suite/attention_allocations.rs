@@ -8,9 +8,12 @@ use dss_kernels::attention::{
 };
 
 fn hot_calls() {
-    let config = AttentionConfig { batch: 2, len: 200, heads: 2, head_dim: 12, causal: true };
+    let config =
+        AttentionConfig { batch: 2, queries: 200, keys: 200, heads: 2, head_dim: 12, causal: true };
     let x = to_f32(&normal(2 * 200 * 24, &mut rng(1)));
-    let input = AttentionInput { q: &x, k: &x, v: &x, lengths: Some(&[200, 90]) };
+    let lengths = Some(&[200, 90][..]);
+    let input =
+        AttentionInput { q: &x, k: &x, v: &x, query_lengths: lengths, key_lengths: lengths };
     let [mut y, mut dq, mut dk, mut dv] = [(); 4].map(|()| x.clone());
     let mut saved = vec![0.0; config.saved_len()];
     let mut plan = Attention::new(config).unwrap();

@@ -15,6 +15,7 @@ mod golden_recurrence;
 mod gradients;
 mod kernelised;
 mod laws;
+mod linear;
 mod recurrent;
 mod s4;
 mod s4_allocations;

@@ -132,7 +132,7 @@ impl FusedOps for Flex {
 
 /// What autodiff keeps of a call.
 #[derive(Debug, Clone)]
-struct State {
+struct CallState {
     call: Call,
     inputs: [FlexTensor; INPUTS],
     kept: Arc<Mutex<Option<Kept>>>,
@@ -142,16 +142,16 @@ struct State {
 struct CallBackward;
 
 impl Backward<Flex, INPUTS> for CallBackward {
-    type State = State;
+    type State = CallState;
 
     fn backward(
         self,
-        ops: Ops<State, INPUTS>,
+        ops: Ops<CallState, INPUTS>,
         gradients: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
         let dy = gradients.consume::<Flex>(&ops.node).to_contiguous();
-        let State { call, inputs, kept } = ops.state;
+        let CallState { call, inputs, kept } = ops.state;
         let kept = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         let inputs = &inputs[..call.inputs];
         // A second backward through the same graph finds nothing kept: make it again.
@@ -193,7 +193,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
                 } else {
                     std::array::from_fn(|_| inputs[INPUTS - 1].clone())
                 };
-                prepared.finish(State { call, inputs, kept }, y)
+                prepared.finish(CallState { call, inputs, kept }, y)
             }
             OpsKind::UnTracked(prepared) => {
                 prepared.finish(call.operation.forward(&inputs[..call.inputs], false).0)

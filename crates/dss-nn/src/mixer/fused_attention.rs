@@ -15,15 +15,15 @@ use crate::fused::{Float, Kept, Operation, call, pooled_tensor, slice};
 /// The attentions of `dss_kernels`, with the true length of each sequence where it is not L.
 #[derive(Debug)]
 pub(super) enum AttentionOp {
-    /// Of every position to every other.
-    Softmax(AttentionConfig, Option<Arc<[usize]>>),
+    /// Of every query to every key, with the true numbers of both.
+    Softmax(AttentionConfig, [Option<Arc<[usize]>>; 2]),
     /// Who sees whom is in the tiles.
     Gathered(GatheredConfig, Arc<dyn Tiles>),
     /// Weights φ(q)·φ(k).
     Kernelised(KernelisedConfig, Option<Arc<[usize]>>),
 }
 
-/// q, k, v `[B, L, Q]` -> `[B, L, Q]`. The directions `[m, d]` of FAVOR+ are not trained and get no gradient.
+/// q `[B, M, Q]`, k, v `[B, L, Q]` -> `[B, M, Q]`; only softmax attention has M ≠ L. The directions `[m, d]` of FAVOR+ are not trained and get no gradient.
 pub(super) fn attention(
     op: AttentionOp,
     qkv: &[Tensor<3>; 3],
@@ -60,8 +60,9 @@ impl AttentionOp {
         let w = inputs.get(3).map_or(&[][..], slice::<T>);
         match self {
             Self::Softmax(config, lengths) => {
-                let lengths = lengths.as_deref();
-                run!(Attention<T>, config, AttentionInput { q, k, v, lengths })
+                let [query_lengths, key_lengths] = lengths.each_ref().map(Option::as_deref);
+                let input = AttentionInput { q, k, v, query_lengths, key_lengths };
+                run!(Attention<T>, config, input)
             }
             Self::Gathered(config, tiles) => {
                 run!(Gathered<T>, config, GatheredInput { q, k, v, tiles: &**tiles })
@@ -99,10 +100,12 @@ impl Operation for AttentionOp {
     ) -> Vec<FlexTensor> {
         let kept = kept.downcast::<(Vec<T>, Vec<T>)>().expect("kept by this operation");
         let (y, saved) = *kept;
-        let [mut q, mut k, mut v] = [0, 1, 2].map(|_| T::buffers().take(y.len()));
+        let [mut q, mut k, mut v] =
+            [0, 1, 2].map(|i| T::buffers().take(slice::<T>(&inputs[i]).len()));
         let grads = AttentionGrads { q: &mut q, k: &mut k, v: &mut v };
         self.run(inputs, AttentionPass::Backward([&y, &saved, slice(&dy)], grads))
             .unwrap_or_else(|error| panic!("{error}"));
-        [q, k, v].map(|grad| pooled_tensor(grad, inputs[0].shape())).into()
+        let grads = [q, k, v].into_iter().zip(inputs);
+        grads.map(|(grad, input)| pooled_tensor(grad, input.shape())).collect()
     }
 }

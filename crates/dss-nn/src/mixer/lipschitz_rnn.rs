@@ -70,7 +70,7 @@ impl RecurrentNet for LipschitzRnnLayer {
     }
 
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
-        at_positions(&self.input, u)
+        at_positions(&self.input, u, self.context.form)
     }
 
     fn compose(&self, weights: &[Tensor<2>], z: Tensor<2>, h: Tensor<2>) -> Tensor<2> {

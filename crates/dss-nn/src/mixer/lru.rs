@@ -88,7 +88,7 @@ impl RecurrentNet for LruLayer {
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
         let gamma = self.gamma_log.val().exp();
         let gamma: Tensor<1> = Tensor::cat(vec![gamma.clone(), gamma], 0);
-        times(u, self.b.val()) * gamma.unsqueeze()
+        times(u, self.b.val() * gamma.unsqueeze_dim(1), self.context.form)
     }
 
     fn state_width(&self) -> usize {
@@ -100,7 +100,8 @@ impl RecurrentNet for LruLayer {
     }
 
     fn output(&self, x: Tensor<3>, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
-        readout(times(x, self.c.val()), u, &self.d, (&self.out, self.config.glu), pass)
+        let y = times(x, self.c.val(), self.context.form);
+        readout(y, u, &self.d, (&self.out, self.config.glu), pass)
     }
 
     fn spectra(&self) -> Vec<Portrait> {

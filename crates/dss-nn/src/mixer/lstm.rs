@@ -7,7 +7,7 @@ use dss_format::MixerContext;
 use dss_format::mixer::LstmConfig;
 use dss_kernels::recurrent::Lstm;
 
-use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer};
+use super::recurrent::{RecurrentNet, affine_at_positions, recurrent_mixer};
 use super::{Init, Portrait};
 use crate::error::Result;
 use crate::linear::Linear;
@@ -43,7 +43,8 @@ impl RecurrentNet for LstmLayer {
     }
 
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
-        at_positions(&self.input, u) + self.hidden.bias.val().unsqueeze()
+        let bias = self.input.bias.val() + self.hidden.bias.val();
+        affine_at_positions(self.input.weight.val(), bias, u, self.context.form)
     }
 
     fn state_width(&self) -> usize {

@@ -5,12 +5,15 @@
 //! each with several heads and the scale 1/√d. The block around adds y to the sequence, as for every mixer. A sequence
 //! of fewer than l positions uses as many rows of p as it has, so that padding changes nothing.
 
+use std::sync::Arc;
+
 use burn::module::Module;
 use burn::tensor::Tensor;
 use dss_format::mixer::LunaConfig;
 use dss_format::{MixerContext, NormKind};
 
-use super::heads::{cut, join, split, weights};
+use super::attention::attend_across;
+use super::heads::{split, weights};
 use super::recurrent::at_positions;
 use super::state::MixerState;
 use super::{Init, Pass, Portrait, SequenceMixer, whole_only};
@@ -73,34 +76,22 @@ impl LunaLayer {
         })
     }
 
-    /// W·x, split into heads.
-    fn heads(&self, map: &Linear, x: Tensor<3>) -> Tensor<4> {
-        split(at_positions(map, x), self.config.heads)
+    fn map(&self, map: &Linear, x: Tensor<3>) -> Tensor<3> {
+        at_positions(map, x, self.context.form)
     }
 
-    /// The same times 1/√d.
-    fn queries(&self, map: &Linear, x: Tensor<3>) -> Tensor<4> {
-        let d = self.context.h as f64 / self.config.heads as f64;
-        self.heads(map, x) * (1.0 / d.sqrt())
-    }
-
-    /// What p sees of the sequence: weights `[B, heads, l, L]`.
-    fn packing(&self, u: Tensor<3>, p: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<4> {
-        weights(self.queries(&self.pq, p), self.heads(&self.pk, u), lengths)
-    }
-
-    /// What the sequence sees of p': weights `[B, heads, L, l]`.
-    fn unpacking(&self, u: Tensor<3>, packed: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<4> {
-        let ([batch, l, _], rows) = (u.dims(), self.config.packed);
-        let used = |b: usize| lengths.map_or(l, |lengths| lengths[b]).min(rows);
-        let used: Vec<usize> = (0..batch).map(used).collect();
-        let hidden = used.iter().any(|&used| used < rows).then_some(&used[..]);
-        weights(self.queries(&self.q, u), self.heads(&self.k, packed), hidden)
+    /// softmax(q·kᵀ/√d) `[B, heads, M, L]` of q `[B, M, H]` and k `[B, L, H]`.
+    fn weights(&self, q: Tensor<3>, k: Tensor<3>) -> Tensor<4> {
+        let heads = self.config.heads;
+        let d = self.context.h as f64 / heads as f64;
+        weights(split(q, heads) * (1.0 / d.sqrt()), split(k, heads), None)
     }
 
     /// p' `[B, l, H]` of u `[B, L, H]` and p `[B, l, H]`.
-    fn packed(&self, u: Tensor<3>, p: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<3> {
-        join(self.packing(u.clone(), p, lengths).matmul(self.heads(&self.pv, u)))
+    fn packed(&self, u: Tensor<3>, p: Tensor<3>, lengths: Option<Arc<[usize]>>) -> Tensor<3> {
+        let qkv = [(&self.pq, p), (&self.pk, u.clone()), (&self.pv, u)];
+        let qkv = qkv.map(|(map, x)| self.map(map, x));
+        attend_across(self.context.form, qkv, [None, lengths], self.config.heads)
     }
 
     /// y `[B, L, H]` and p' `[B, l, H]` of u and p, before residuals and norms.
@@ -108,12 +99,16 @@ impl LunaLayer {
         &self,
         u: Tensor<3>,
         p: Tensor<3>,
-        lengths: Option<&[usize]>,
+        lengths: Option<Arc<[usize]>>,
     ) -> (Tensor<3>, Tensor<3>) {
-        let packed = self.packed(u.clone(), p, lengths);
-        let weights = self.unpacking(u, packed.clone(), lengths);
-        let y = cut(join(weights.matmul(self.heads(&self.v, packed.clone()))), lengths);
-        (at_positions(&self.out, y), packed)
+        let ([batch, l, _], rows) = (u.dims(), self.config.packed);
+        let packed = self.packed(u.clone(), p, lengths.clone());
+        let used = |b: usize| lengths.as_ref().map_or(l, |lengths| lengths[b]).min(rows);
+        let used: Arc<[usize]> = (0..batch).map(used).collect();
+        let qkv = [(&self.q, u), (&self.k, packed.clone()), (&self.v, packed.clone())];
+        let qkv = qkv.map(|(map, x)| self.map(map, x));
+        let y = attend_across(self.context.form, qkv, [lengths, Some(used)], self.config.heads);
+        (self.map(&self.out, y), packed)
     }
 
     /// p where nobody gives one: the fixed position vectors.
@@ -127,7 +122,7 @@ impl SequenceMixer for LunaLayer {
     /// With fixed position vectors as the second stream.
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let p = self.lone_stream(&u);
-        self.attend(u, p, pass.lengths.as_deref()).0
+        self.attend(u, p, pass.lengths.clone()).0
     }
 
     fn mix_beside(
@@ -138,7 +133,7 @@ impl SequenceMixer for LunaLayer {
         pass: &Pass,
     ) -> Tensor<3> {
         let p = side.take().unwrap_or_else(|| self.lone_stream(&u));
-        let (y, packed) = self.attend(u, p.clone(), pass.lengths.as_deref());
+        let (y, packed) = self.attend(u, p.clone(), pass.lengths.clone());
         let (gamma, beta) = (self.p_norm.gamma.val(), self.p_norm.beta.val());
         let mode = self.p_norm.mode(false, None);
         *side = Some(dispatch::norm(self.context.form, p + packed, gamma, beta, &mode).0);
@@ -153,9 +148,10 @@ impl SequenceMixer for LunaLayer {
         let p = side.cloned().unwrap_or_else(|| self.lone_stream(&u));
         // Rows of p that the sequence is too short for are not used.
         let used = self.config.packed.min(u.dims()[1]);
-        let packing = self.packing(u.clone(), p.clone(), None).narrow(2, 0, used);
-        let packed = self.packed(u.clone(), p, None);
-        let unpacking = self.unpacking(u, packed, None).narrow(3, 0, used);
+        let packed = self.packed(u.clone(), p.clone(), None).narrow(1, 0, used);
+        let packing = self.weights(self.map(&self.pq, p), self.map(&self.pk, u.clone()));
+        let packing = packing.narrow(2, 0, used);
+        let unpacking = self.weights(self.map(&self.q, u), self.map(&self.k, packed));
         vec![
             Portrait::attention("p of the sequence", packing),
             Portrait::attention("the sequence of p", unpacking),

@@ -1,11 +1,13 @@
 //! Nyströmformer (Xiong et al. 2021): softmax attention through m landmarks, the means q̃, k̃ of segments of queries and
 //! keys,
 //!
-//! y = F·A⁺·(B·v) + conv(v), F = softmax(q·k̃ᵀ), A = softmax(q̃·k̃ᵀ), B = softmax(q̃·kᵀ),
+//! y = F·A⁺·(B·v) + conv(v), F = softmax(q·k̃ᵀ/√d), A = softmax(q̃·k̃ᵀ/√d), B = softmax(q̃·kᵀ/√d),
 //!
 //! A⁺ by six iterations from Z₀ = Aᵀ/‖A‖₁: Z ← ¼·Z·(13 − AZ·(15 − AZ·(7 − AZ))). They do not converge: they are the
 //! model. Queries and keys beyond a sequence are 0, and the segments are those of one length for all sequences, so that
 //! an answer does not depend on the batch.
+
+use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -14,11 +16,11 @@ use burn::tensor::ops::ConvOptions;
 use dss_format::MixerContext;
 use dss_format::mixer::NystromConfig;
 
-use super::heads::{join, split, weights};
+use super::attention::attend_across;
+use super::heads::{cut, join, padded, split, weights};
 use super::recurrent::at_positions;
 use super::state::MixerState;
 use super::{Init, Pass, Portrait, SequenceMixer, at_least_one, whole_only};
-use crate::composed::position_mask;
 use crate::error::{Error, Result};
 use crate::linear::{Linear, parameter};
 use crate::prepared::Prepared;
@@ -101,42 +103,28 @@ impl NystromLayer {
         self.config.length(self.context.len)
     }
 
-    /// Queries, keys and values `[B, heads, L, d]`, 0 beyond the lengths; queries and keys times d^(−¼).
-    fn projected(&self, u: Tensor<3>, lengths: Option<&[usize]>) -> [Tensor<4>; 3] {
-        let ([_, l, h], heads) = (u.dims(), self.config.heads);
-        let mask = lengths.map(|lengths| position_mask(lengths, l, &u.device(), u.dtype()));
-        let scale = (h as f64 / heads as f64).powf(-0.25);
-        [(&self.q, scale), (&self.k, scale), (&self.v, 1.0)].map(|(map, scale)| {
-            let x = at_positions(map, u.clone());
-            let x = if scale == 1.0 { x } else { x * scale };
-            let x = match &mask {
-                Some(mask) => x * mask.clone(),
-                None => x,
-            };
-            split(x, heads)
-        })
+    /// Queries, keys and values `[B, L, H]`, 0 beyond the lengths.
+    fn projected(&self, u: Tensor<3>, lengths: Option<&[usize]>) -> [Tensor<3>; 3] {
+        [&self.q, &self.k, &self.v]
+            .map(|map| cut(at_positions(map, u.clone(), self.context.form), lengths))
     }
 
-    /// Means `[B, heads, m, d]` of the segments of x `[B, heads, L, d]`, which is 0 up to the padded length.
-    fn landmarks(&self, x: Tensor<4>) -> Tensor<4> {
-        let ([batch, heads, l, d], m) = (x.dims(), self.config.landmarks);
+    /// Means `[B, m, H]` of the segments of x `[B, L, H]`, which is 0 up to the padded length.
+    fn landmarks(&self, x: Tensor<3>) -> Tensor<3> {
+        let ([batch, l, h], m) = (x.dims(), self.config.landmarks);
         let size = self.padded_len() / m;
         // Segments that lie wholly beyond L are 0.
         let filled = l.div_ceil(size);
-        let zeros = |count| Tensor::zeros([batch, heads, count, d], (&x.device(), x.dtype()));
-        let rest = zeros(filled * size - l);
-        let whole = Tensor::cat(vec![x.clone(), rest], 2);
-        let sums = whole.reshape([batch, heads * filled, size, d]).sum_dim(2);
-        let means = sums.reshape([batch, heads, filled, d]) * (1.0 / size as f64);
-        Tensor::cat(vec![means, zeros(m - filled)], 2)
+        let whole = padded(x, filled * size).reshape([batch * filled, size, h]);
+        let means = whole.sum_dim(1).reshape([batch, filled, h]) * (1.0 / size as f64);
+        padded(means, m)
     }
 
-    /// The three matrices F `[B, heads, L, m]`, A⁺ `[B, heads, m, m]` and B `[B, heads, m, L]`.
-    fn matrices(&self, q: Tensor<4>, k: Tensor<4>, lengths: Option<&[usize]>) -> [Tensor<4>; 3] {
-        let (q_means, k_means) = (self.landmarks(q.clone()), self.landmarks(k.clone()));
-        let f = weights(q, k_means.clone(), None);
-        let a = weights(q_means.clone(), k_means, None);
-        [f, pseudo_inverse(a), weights(q_means, k, lengths)]
+    /// softmax(q·kᵀ/√d) `[B, heads, M, L]` of q `[B, M, H]` and k `[B, L, H]`.
+    fn weights(&self, q: Tensor<3>, k: Tensor<3>) -> Tensor<4> {
+        let heads = self.config.heads;
+        let d = self.context.h as f64 / heads as f64;
+        weights(split(q, heads) * (1.0 / d.sqrt()), split(k, heads), None)
     }
 
     /// Whether every position is a landmark.
@@ -145,18 +133,22 @@ impl NystromLayer {
     }
 
     /// The heads' answers `[B, L, H]`, side by side, before the output projection.
-    fn attend(&self, u: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<3> {
-        let [q, k, v] = self.projected(u, lengths);
-        let mut y = if self.is_plain() {
-            weights(q, k, lengths).matmul(v.clone())
+    fn attend(&self, u: Tensor<3>, lengths: Option<Arc<[usize]>>) -> Tensor<3> {
+        let [q, k, v] = self.projected(u, lengths.as_deref());
+        let (form, heads) = (self.context.form, self.config.heads);
+        let across = |qkv, keys| attend_across(form, qkv, [None, keys], heads);
+        let y = if self.is_plain() {
+            across([q, k, v.clone()], lengths)
         } else {
-            let [f, a, b] = self.matrices(q, k, lengths);
-            f.matmul(a.matmul(b.matmul(v.clone())))
+            let (q_means, k_means) = (self.landmarks(q.clone()), self.landmarks(k.clone()));
+            let seen = across([q_means.clone(), k, v.clone()], lengths);
+            let inverse = pseudo_inverse(self.weights(q_means, k_means.clone()));
+            across([q, k_means, join(inverse.matmul(split(seen, heads)))], None)
         };
-        if let Some(conv) = &self.conv {
-            y = y + conv.forward(v);
+        match &self.conv {
+            Some(conv) => y + join(conv.forward(split(v, heads))),
+            None => y,
         }
-        join(y)
     }
 }
 
@@ -175,7 +167,7 @@ impl SequenceMixer for NystromLayer {
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
-        at_positions(&self.out, self.attend(u, pass.lengths.as_deref()))
+        at_positions(&self.out, self.attend(u, pass.lengths.clone()), self.context.form)
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
@@ -185,12 +177,12 @@ impl SequenceMixer for NystromLayer {
     /// F·A⁺·B: what the landmarks make of attention. Six iterations leave some of it below 0.
     fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
         let [q, k, _] = self.projected(u, None);
-        let weights = match self.is_plain() {
-            true => weights(q, k, None),
-            false => {
-                let [f, a, b] = self.matrices(q, k, None);
-                f.matmul(a.matmul(b))
-            }
+        let weights = if self.is_plain() {
+            self.weights(q, k)
+        } else {
+            let (q_means, k_means) = (self.landmarks(q.clone()), self.landmarks(k.clone()));
+            let inverse = pseudo_inverse(self.weights(q_means.clone(), k_means.clone()));
+            self.weights(q, k_means).matmul(inverse.matmul(self.weights(q_means, k)))
         };
         vec![Portrait::attention("attention", weights)]
     }

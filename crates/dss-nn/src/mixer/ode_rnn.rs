@@ -58,7 +58,7 @@ impl RecurrentNet for OdeRnnLayer {
 
     /// The GRU's, the time since the position before, and 1: there is an observation at every position.
     fn input(&self, u: Tensor<3>, first: bool) -> Tensor<3> {
-        let z = at_positions(&self.input, u);
+        let z = at_positions(&self.input, u, self.context.form);
         let [batch, l, _] = z.dims();
         let time = |t: usize| if first && t == 0 { 0.0 } else { self.config.step };
         let times = (0..batch * l).flat_map(|at| [time(at % l), 1.0]).collect();

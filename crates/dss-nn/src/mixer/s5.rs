@@ -98,7 +98,7 @@ impl RecurrentNet for S5Layer {
         let q = zeta.expm1().mul(lambda.reciprocal()).reshape([pairs, 1]);
         let b = self.b.val();
         let b = Complex::new(b.clone().narrow(0, 0, pairs), b.narrow(0, pairs, pairs)).mul(q);
-        times(u, Tensor::cat(vec![b.re, b.im], 0))
+        times(u, Tensor::cat(vec![b.re, b.im], 0), self.context.form)
     }
 
     fn state_width(&self) -> usize {
@@ -110,7 +110,8 @@ impl RecurrentNet for S5Layer {
     }
 
     fn output(&self, x: Tensor<3>, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
-        readout(times(x, self.c.val()) * 2.0, u, &self.d, (&self.out, self.config.glu), pass)
+        let y = times(x, self.c.val() * 2.0, self.context.form);
+        readout(y, u, &self.d, (&self.out, self.config.glu), pass)
     }
 
     fn spectra(&self) -> Vec<Portrait> {

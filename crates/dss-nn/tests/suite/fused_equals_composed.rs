@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::random::Random;
 use crate::common::{grad, values};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Gradients, Int, Tensor, TensorData};
 use dss_nn::config::{Delta, Discretisation, Pool, Variant};
 use dss_nn::ops::{
     BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode, S4Params, S4Spec,
@@ -43,6 +43,26 @@ fn assert_same(what: &str, dtype: DType, composed: &Numbers, fused: &Numbers) {
     }
 }
 
+/// y, and what `gradients` has when Σ y·g is differentiated.
+fn results<const D: usize>(
+    y: Tensor<D>,
+    g: &Tensor<D>,
+    gradients: impl FnOnce(&Gradients) -> Numbers,
+) -> Numbers {
+    assert_eq!(y.dims(), g.dims());
+    let grads = (y.clone() * g.clone()).sum().backward();
+    let mut all = gradients(&grads);
+    all.push(("y", values(&y)));
+    all
+}
+
+/// The gradients of some tensors under their names.
+macro_rules! gradients {
+    ($($x:expr),*) => {
+        |grads: &Gradients| -> Numbers { vec![$((stringify!($x), grad(&$x, grads))),*] }
+    };
+}
+
 #[test]
 fn kernels() {
     let sizes = [(1, 1, 1, 1, 1), (1, 3, 4, 7, 7), (2, 5, 3, 33, 40), (2, 4, 9, 300, 300)];
@@ -58,16 +78,9 @@ fn kernels() {
                     let params = KernelParams { lambda, delta_log, w };
                     let spec = KernelSpec { variant, delta, taps, norm_len };
                     let dk = random.tensor([c, h, taps]);
-                    let run = |kernel: fn(&KernelParams, &KernelSpec) -> Tensor<3>| -> Numbers {
-                        let k = kernel(&params, &spec);
-                        assert_eq!(k.dims(), [c, h, taps]);
-                        let grads = (k.clone() * dk.clone()).sum().backward();
-                        vec![
-                            ("K", values(&k)),
-                            ("dΛ", grad(&params.lambda, &grads)),
-                            ("dΔ", grad(&params.delta_log, &grads)),
-                            ("dW", grad(&params.w, &grads)),
-                        ]
+                    let run = |kernel: fn(&KernelParams, &KernelSpec) -> Tensor<3>| {
+                        let gradients = gradients!(params.lambda, params.delta_log, params.w);
+                        results(kernel(&params, &spec), &dk, gradients)
                     };
                     let what = format!("{spec:?}, C = {c}, H = {h}, N = {n}");
                     assert_same(&what, dtype, &run(composed::kernel), &run(fused::kernel));
@@ -112,19 +125,10 @@ fn s4_kernels() {
             };
             let spec = S4Spec { taps, norm_len };
             let dk = random.tensor([c, h, taps]);
-            let run = |kernel: fn(&S4Params, &S4Spec) -> Tensor<3>| -> Numbers {
-                let k = kernel(&params, &spec);
-                assert_eq!(k.dims(), [c, h, taps]);
-                let grads = (k.clone() * dk.clone()).sum().backward();
-                vec![
-                    ("K", values(&k)),
-                    ("dΛ_re", grad(&params.lambda_re, &grads)),
-                    ("dΛ_im", grad(&params.lambda_im, &grads)),
-                    ("dP", grad(&params.p, &grads)),
-                    ("dB", grad(&params.b, &grads)),
-                    ("dC", grad(&params.c, &grads)),
-                    ("dΔ", grad(&params.delta_log, &grads)),
-                ]
+            let run = |kernel: fn(&S4Params, &S4Spec) -> Tensor<3>| {
+                let S4Params { lambda_re, lambda_im, p, b, c, delta_log } = &params;
+                let gradients = gradients!(lambda_re, lambda_im, p, b, c, delta_log);
+                results(kernel(&params, &spec), &dk, gradients)
             };
             let what = format!("S4 {spec:?}, C = {c}, H = {h}, N/2 = {pairs}");
             assert_same(&what, dtype, &run(composed::s4_kernel), &run(fused::s4_kernel));
@@ -143,17 +147,10 @@ fn s4d_kernels() {
                 let params = S4dParams { lambda_re, lambda_im, c: c_param, delta_log };
                 let spec = S4dSpec { discretisation, taps };
                 let dk = random.tensor([c, h, taps]);
-                let run = |kernel: fn(&S4dParams, &S4dSpec) -> Tensor<3>| -> Numbers {
-                    let k = kernel(&params, &spec);
-                    assert_eq!(k.dims(), [c, h, taps]);
-                    let grads = (k.clone() * dk.clone()).sum().backward();
-                    vec![
-                        ("K", values(&k)),
-                        ("dΛ_re", grad(&params.lambda_re, &grads)),
-                        ("dΛ_im", grad(&params.lambda_im, &grads)),
-                        ("dC", grad(&params.c, &grads)),
-                        ("dΔ", grad(&params.delta_log, &grads)),
-                    ]
+                let run = |kernel: fn(&S4dParams, &S4dSpec) -> Tensor<3>| {
+                    let S4dParams { lambda_re, lambda_im, c, delta_log } = &params;
+                    let gradients = gradients!(lambda_re, lambda_im, c, delta_log);
+                    results(kernel(&params, &spec), &dk, gradients)
                 };
                 let what = format!("S4D {spec:?}, C = {c}, H = {h}, N/2 = {pairs}");
                 assert_same(&what, dtype, &run(composed::s4d_kernel), &run(fused::s4d_kernel));
@@ -226,19 +223,12 @@ fn check_block(random: &mut Random, [batch, l, h]: [usize; 3], options: Options)
     let run =
         |block: fn(Tensor<3>, &BlockParams, &BlockSpec) -> (Tensor<3>, Option<BatchStats>)| {
             let (y, stats) = block(x.clone(), &params, &spec);
-            assert_eq!(y.dims(), [batch, l, h]);
-            let grads = (y.clone() * g.clone()).sum().backward();
-            let mut numbers: Numbers = vec![
-                ("y", values(&y)),
-                ("dx", grad(&x, &grads)),
-                ("dK", grad(&params.k, &grads)),
-                ("dD", grad(&params.d, &grads)),
-                ("dOut", grad(&params.out_weight, &grads)),
-                ("dBias", grad(&params.out_bias, &grads)),
-                ("dγ", grad(&params.gamma, &grads)),
-                ("dβ", grad(&params.beta, &grads)),
-            ];
-            numbers.extend(params.past.iter().map(|past| ("dpast", grad(past, &grads))));
+            let BlockParams { k, d, out_weight, out_bias, gamma, beta, past } = &params;
+            let mut numbers = results(y, &g, |grads| {
+                let mut all = gradients!(x, k, d, out_weight, out_bias, gamma, beta)(grads);
+                all.extend(past.iter().map(|past| ("past", grad(past, grads))));
+                all
+            });
             add_stats(&mut numbers, stats);
             numbers
         };
@@ -282,13 +272,7 @@ fn norms() {
                 ) -> (Tensor<3>, Option<BatchStats>);
                 let run = |norm: Norm| {
                     let (y, stats) = norm(x.clone(), gamma.clone(), beta.clone(), &mode);
-                    let grads = (y.clone() * g.clone()).sum().backward();
-                    let mut numbers: Numbers = vec![
-                        ("y", values(&y)),
-                        ("dx", grad(&x, &grads)),
-                        ("dγ", grad(&gamma, &grads)),
-                        ("dβ", grad(&beta, &grads)),
-                    ];
+                    let mut numbers = results(y, &g, gradients!(x, gamma, beta));
                     add_stats(&mut numbers, stats);
                     numbers
                 };
@@ -307,10 +291,8 @@ fn pools() {
             for pool in [Pool::Mean, Pool::Last, Pool::Cls] {
                 let (x, g) = (random.leaf([batch, l, h]), random.tensor([batch, h]));
                 let lengths = random.lengths(batch, l);
-                let run = |f: fn(Tensor<3>, Pool, &[usize]) -> Tensor<2>| -> Numbers {
-                    let y = f(x.clone(), pool, &lengths);
-                    let grads = (y.clone() * g.clone()).sum().backward();
-                    vec![("y", values(&y)), ("dx", grad(&x, &grads))]
+                let run = |f: fn(Tensor<3>, Pool, &[usize]) -> Tensor<2>| {
+                    results(f(x.clone(), pool, &lengths), &g, gradients!(x))
                 };
                 let what = format!("B = {batch}, L = {l}, H = {h}, {pool:?}");
                 assert_same(&what, dtype, &run(composed::pool), &run(fused::pool));
@@ -327,11 +309,9 @@ fn embeddings() {
             let (table, g) = (random.leaf([5, h]), random.tensor([batch, l, h]));
             let tokens: Vec<i32> = (0..batch * l).map(|i| (i * i % 7 % 5) as i32).collect();
             let tokens = TensorData::new(tokens, [batch, l]);
-            let run = |f: fn(Tensor<2, Int>, Tensor<2>) -> Tensor<3>| -> Numbers {
+            let run = |f: fn(Tensor<2, Int>, Tensor<2>) -> Tensor<3>| {
                 let tokens = Tensor::<2, Int>::from_data(tokens.clone(), &table.device());
-                let y = f(tokens, table.clone());
-                let grads = (y.clone() * g.clone()).sum().backward();
-                vec![("y", values(&y)), ("table", grad(&table, &grads))]
+                results(f(tokens, table.clone()), &g, gradients!(table))
             };
             let what = format!("B = {batch}, L = {l}, H = {h}");
             assert_same(&what, dtype, &run(composed::embed), &run(fused::embed));
@@ -347,15 +327,9 @@ fn encoders() {
             for channels in [1, 3] {
                 let (x, g) = (random.leaf([batch, l, channels]), random.tensor([batch, l, h]));
                 let (weight, bias) = (random.leaf([h, channels]), random.leaf([h]));
-                let run = |f: fn(Tensor<3>, Tensor<2>, Tensor<1>) -> Tensor<3>| -> Numbers {
+                let run = |f: fn(Tensor<3>, Tensor<2>, Tensor<1>) -> Tensor<3>| {
                     let y = f(x.clone(), weight.clone(), bias.clone());
-                    let grads = (y.clone() * g.clone()).sum().backward();
-                    vec![
-                        ("y", values(&y)),
-                        ("dx", grad(&x, &grads)),
-                        ("dW", grad(&weight, &grads)),
-                        ("db", grad(&bias, &grads)),
-                    ]
+                    results(y, &g, gradients!(x, weight, bias))
                 };
                 let what = format!("B = {batch}, L = {l}, H = {h}, {channels} channels");
                 assert_same(&what, dtype, &run(composed::encode), &run(fused::encode));

@@ -101,7 +101,7 @@ fn golden_values_and_gradients() {
             (y, side.unwrap())
         } else {
             let Mixer::Luna(layer) = &block.mixer else { panic!("not Luna") };
-            layer.attend(u.clone(), p.clone(), hidden.then_some(&given))
+            layer.attend(u.clone(), p.clone(), hidden.then(|| given.clone().into()))
         };
         let y = masked(y, hidden.then_some(&true_l));
         let p_out = masked(p_out, hidden.then_some(&true_p));

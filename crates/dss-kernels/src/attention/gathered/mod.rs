@@ -64,7 +64,7 @@ impl GatheredConfig {
 
     fn sizes(&self) -> AttentionConfig {
         let Self { batch, len, heads, head_dim, .. } = *self;
-        AttentionConfig { batch, len, heads, head_dim, causal: false }
+        AttentionConfig { batch, queries: len, keys: len, heads, head_dim, causal: false }
     }
 
     /// The logits s: [keys, QUERIES] of hidden keys, and of a query's own.
@@ -144,7 +144,7 @@ impl<T: Real> Gathered<T> {
         par::fill(scratches, pieces, || forward::Scratch::new(config.len, config.head_dim));
         let (y, saved) = (Disjoint::new(y), Disjoint::new(saved));
         par::for_each(scratches, pieces, |scratch, index| {
-            let head = Head::new(&config.sizes(), None, index);
+            let head = Head::new(&config.sizes(), [None; 2], index);
             forward::attend(config, &head, input, scratch, [&y, &saved]);
         });
         Ok(())
@@ -172,7 +172,7 @@ impl<T: Real> Gathered<T> {
         par::fill(scratches, pieces, || backward::Scratch::new(config.len, config.head_dim));
         let out = [grads.q, grads.k, grads.v].map(Disjoint::new);
         par::for_each(scratches, pieces, |scratch, index| {
-            let head = Head::new(&config.sizes(), None, index);
+            let head = Head::new(&config.sizes(), [None; 2], index);
             let given = backward::Given { input, y, saved, dy };
             backward::gradients(config, &head, &given, scratch, &out);
         });
@@ -182,7 +182,13 @@ impl<T: Real> Gathered<T> {
     fn check(&self, op: &'static str, all: &[(&'static str, &[T])], saved: &[T]) -> Result<()> {
         let sizes = self.config.sizes();
         for (name, x) in all {
-            check_len(op, name, "[B, L, Q]", sizes.batch * sizes.len * sizes.channels(), x.len())?;
+            check_len(
+                op,
+                name,
+                "[B, L, Q]",
+                sizes.batch * sizes.queries * sizes.channels(),
+                x.len(),
+            )?;
         }
         check_len(op, "saved", "[B, heads, L, 2]", sizes.saved_len(), saved.len())
     }

@@ -4,7 +4,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Tensor, TensorData};
 
 use super::AttentionSpec;
-use crate::mixer::heads::{cut, join, split};
+use crate::mixer::heads::{self, cut, join, split};
 
 /// softmax(q·kᵀ/√d)·v of q, k, v `[B, L, Q]`, per head; hidden keys have weight 0, positions beyond a length give 0.
 pub(super) fn attention(
@@ -14,6 +14,18 @@ pub(super) fn attention(
 ) -> Tensor<3> {
     let y = join(weights([q, k], lengths, spec).matmul(split(v, spec.heads)));
     cut(y, lengths)
+}
+
+/// The same of q `[B, M, Q]`, k and v `[B, L, Q]`, with the true numbers of queries and keys.
+pub(super) fn attention_across(
+    [q, k, v]: [Tensor<3>; 3],
+    [query_lengths, key_lengths]: [Option<&[usize]>; 2],
+    heads: usize,
+) -> Tensor<3> {
+    let d = q.dims()[2] / heads;
+    let q = split(q, heads) * (1.0 / (d as f64).sqrt());
+    let weights = heads::weights(q, split(k, heads), key_lengths);
+    cut(join(weights.matmul(split(v, heads))), query_lengths)
 }
 
 /// softmax(q·kᵀ/√d) `[B, heads, L, L]` of q, k `[B, L, Q]`.

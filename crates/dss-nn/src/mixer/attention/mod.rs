@@ -73,15 +73,13 @@ impl Projection {
     }
 
     /// `[.., in]` -> `[.., out]`.
-    pub(super) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+    pub(super) fn forward<const D: usize>(&self, form: Form, x: Tensor<D>) -> Tensor<D> {
         let mut shape = x.dims();
         let [outputs, inputs] = self.weight.val().dims();
-        let mut y = x.reshape([-1, inputs as i64]).matmul(self.weight.val().transpose());
-        if let Some(bias) = &self.bias {
-            y = y + bias.val().unsqueeze();
-        }
+        let rows = x.reshape([-1, inputs as i64]);
+        let bias = self.bias.as_ref().map(Param::val);
         shape[D - 1] = outputs;
-        y.reshape(shape)
+        dispatch::linear(form, rows, self.weight.val(), bias).reshape(shape)
     }
 }
 
@@ -111,17 +109,39 @@ pub(super) fn attend(
     if !dispatch::is_fused(form, &qkv[0]) {
         return composed::attention(qkv, lengths.map(|lengths| &**lengths), spec);
     }
-    let [batch, len, width] = qkv[0].dims();
+    fused(&qkv, [lengths.cloned(), lengths.cloned()], spec)
+}
+
+/// The same of q `[B, M, Q]`, k and v `[B, L, Q]`, with the true numbers of queries and keys of each sequence.
+pub(super) fn attend_across(
+    form: Form,
+    qkv: [Tensor<3>; 3],
+    lengths: [Option<Arc<[usize]>>; 2],
+    heads: usize,
+) -> Tensor<3> {
+    if !dispatch::is_fused(form, &qkv[0]) {
+        return composed::attention_across(qkv, lengths.each_ref().map(Option::as_deref), heads);
+    }
+    fused(&qkv, lengths, AttentionSpec { heads, causal: false })
+}
+
+fn fused(
+    qkv: &[Tensor<3>; 3],
+    lengths: [Option<Arc<[usize]>>; 2],
+    spec: AttentionSpec,
+) -> Tensor<3> {
+    let ([batch, queries, width], [_, keys, _]) = (qkv[0].dims(), qkv[1].dims());
     let AttentionSpec { heads, causal } = spec;
-    let sizes = attention::AttentionConfig { batch, len, heads, head_dim: width / heads, causal };
-    let op = AttentionOp::Softmax(sizes, lengths.cloned());
-    fused_attention::attention(op, &qkv, None)
+    let head_dim = width / heads;
+    let sizes = attention::AttentionConfig { batch, queries, keys, heads, head_dim, causal };
+    fused_attention::attention(AttentionOp::Softmax(sizes, lengths), qkv, None)
 }
 
 impl SequenceMixer for AttentionLayer {
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
-        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
-        self.out.forward(attend(self.context.form, qkv, pass.lengths.as_ref(), self.spec()))
+        let form = self.context.form;
+        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(form, u.clone()));
+        self.out.forward(form, attend(form, qkv, pass.lengths.as_ref(), self.spec()))
     }
 
     fn state(&self, batch: usize) -> Result<MixerState> {
@@ -131,7 +151,7 @@ impl SequenceMixer for AttentionLayer {
     }
 
     fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
-        let maps = [&self.q, &self.k].map(|map| map.forward(u.clone()));
+        let maps = [&self.q, &self.k].map(|map| map.forward(self.context.form, u.clone()));
         vec![Portrait::attention("attention", composed::weights(maps, None, self.spec()))]
     }
 

@@ -24,11 +24,11 @@ impl AttentionState {
 
 impl Recurrent for AttentionState {
     fn step(&mut self, _k: usize, u: Tensor<2>) -> Result<Tensor<2>> {
-        let AttentionLayer { q, k, v, out, config, .. } = &self.layer;
+        let AttentionLayer { q, k, v, out, config, context } = &self.layer;
         let (heads, width) = (config.heads, q.weight.val().dims()[0]);
         let (batch, d) = (self.batch, width / heads);
-        let [q, k, v] =
-            [q, k, v].map(|map| map.forward(u.clone()).detach().reshape([batch, heads, 1, d]));
+        let [q, k, v] = [q, k, v]
+            .map(|map| map.forward(context.form, u.clone()).detach().reshape([batch, heads, 1, d]));
         let [k, v] = match self.cache.take() {
             Some([keys, values]) => {
                 [Tensor::cat(vec![keys, k], 2), Tensor::cat(vec![values, v], 2)]
@@ -38,7 +38,7 @@ impl Recurrent for AttentionState {
         let logits = (q * (1.0 / (d as f64).sqrt())).matmul(k.clone().swap_dims(2, 3));
         let y = softmax(logits, 3).matmul(v.clone()).reshape([batch, width]);
         self.cache = Some([k, v]);
-        Ok(out.forward(y))
+        Ok(out.forward(context.form, y))
     }
 
     fn boxed_clone(&self) -> Box<dyn Recurrent> {

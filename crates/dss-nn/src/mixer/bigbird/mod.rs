@@ -100,8 +100,8 @@ impl SequenceMixer for BigbirdLayer {
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
-        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
         let (lengths, form) = (pass.lengths.as_deref(), self.context.form);
+        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(form, u.clone()));
         let y = match self.spec() {
             None => {
                 let spec = AttentionSpec { heads: self.config.heads, causal: false };
@@ -126,7 +126,7 @@ impl SequenceMixer for BigbirdLayer {
             }
             Some(spec) => composed::bigbird(qkv, lengths, &spec),
         };
-        self.out.forward(y)
+        self.out.forward(form, y)
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {

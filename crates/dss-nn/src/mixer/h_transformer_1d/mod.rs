@@ -48,9 +48,10 @@ impl HTransformer1dLayer {
 impl SequenceMixer for HTransformer1dLayer {
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let HTransformer1dConfig { heads, block, .. } = self.config;
-        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(u.clone()));
+        let form = self.context.form;
+        let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(form, u.clone()));
         let spec = LevelSpec { heads, block, causal: !self.context.bidirectional };
-        self.out.forward(levels::hierarchical(qkv, pass.lengths.as_deref(), spec))
+        self.out.forward(form, levels::hierarchical(qkv, pass.lengths.as_deref(), spec))
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {

@@ -49,14 +49,14 @@ impl Heads {
     /// Queries, keys and values.
     fn qkv<const D: usize>(&self, u: Tensor<D>) -> [Tensor<D>; 3] {
         match &self.maps {
-            Some([q, k, v, _]) => [q, k, v].map(|map| map.forward(u.clone())),
+            Some([q, k, v, _]) => [q, k, v].map(|map| map.forward(self.context.form, u.clone())),
             None => [u.clone(), u.clone(), u],
         }
     }
 
     fn out<const D: usize>(&self, y: Tensor<D>) -> Tensor<D> {
         match &self.maps {
-            Some([.., out]) => out.forward(y),
+            Some([.., out]) => out.forward(self.context.form, y),
             None => y,
         }
     }

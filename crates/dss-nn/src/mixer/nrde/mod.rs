@@ -76,7 +76,7 @@ impl NrdeLayer {
         let span = (self.context.len - 1).max(1) as f64;
         let times = (0..batch * l).map(|at| (first + at % l) as f64 / span).collect();
         let times = constant(times, [batch, l, 1], &u.device(), u.dtype());
-        Tensor::cat(vec![times, at_positions(&self.path, u)], 2)
+        Tensor::cat(vec![times, at_positions(&self.path, u, self.context.form)], 2)
     }
 
     /// The state after one window: ℓ `[B, dim]`, h `[B, H]`.

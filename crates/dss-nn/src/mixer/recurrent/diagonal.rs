@@ -3,8 +3,10 @@
 
 use burn::module::Param;
 use burn::tensor::Tensor;
+use dss_format::Form;
 
 use crate::composed;
+use crate::dispatch;
 use crate::linear::Linear;
 use crate::mixer::Pass;
 
@@ -26,9 +28,10 @@ pub(crate) fn exponential_row(re: Tensor<1>, im: Tensor<1>) -> Tensor<2> {
 }
 
 /// x `[B, L, in]` times a weight `[out, in]`.
-pub(crate) fn times(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
+pub(crate) fn times(x: Tensor<3>, weight: Tensor<2>, form: Form) -> Tensor<3> {
     let ([batch, l, inputs], outputs) = (x.dims(), weight.dims()[0]);
-    x.reshape([batch * l, inputs]).matmul(weight.transpose()).reshape([batch, l, outputs])
+    let rows = x.reshape([batch * l, inputs]);
+    dispatch::linear(form, rows, weight, None).reshape([batch, l, outputs])
 }
 
 /// Out(GELU(y + D·u)).

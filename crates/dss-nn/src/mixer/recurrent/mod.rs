@@ -12,6 +12,7 @@ mod state;
 use std::fmt::Debug;
 
 use burn::tensor::Tensor;
+use dss_format::Form;
 use dss_kernels::recurrent::Cell;
 
 use super::state::MixerState;
@@ -95,11 +96,20 @@ pub(super) fn affine(x: Tensor<2>, weight: &Tensor<2>, bias: &Tensor<2>) -> Tens
 }
 
 /// A linear map at every position: `[B, L, in]` -> `[B, L, out]`.
-pub(super) fn at_positions(map: &Linear, u: Tensor<3>) -> Tensor<3> {
-    let [batch, l, h] = u.dims();
-    let y = map.forward(u.reshape([batch * l, h]));
-    let outputs = y.dims()[1];
-    y.reshape([batch, l, outputs])
+pub(super) fn at_positions(map: &Linear, u: Tensor<3>, form: Form) -> Tensor<3> {
+    affine_at_positions(map.weight.val(), map.bias.val(), u, form)
+}
+
+/// W·u + b at every position.
+pub(super) fn affine_at_positions(
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+    u: Tensor<3>,
+    form: Form,
+) -> Tensor<3> {
+    let ([batch, l, h], [outputs, _]) = (u.dims(), weight.dims());
+    let rows = u.reshape([batch * l, h]);
+    dispatch::linear(form, rows, weight, Some(bias)).reshape([batch, l, outputs])
 }
 
 /// A vector as a row `[1, n]`.

@@ -157,11 +157,12 @@ impl SequenceMixer for ReformerLayer {
             true => (padded(cut(u, true_lengths), spec.sizes.chunks * spec.sizes.chunk), None),
             false => (u, true_lengths),
         };
-        let (q, v) = (self.qk.forward(u.clone()), self.v.forward(u));
+        let form = self.context.form;
+        let (q, v) = (self.qk.forward(form, u.clone()), self.v.forward(form, u));
         let length = |b: usize| true_lengths.map_or(l, |lengths| lengths[b]);
         let order = self.order(&q.clone().detach(), length, pass);
         let k = if self.is_lra() { q.clone() } else { unit(q.clone(), spec.heads) };
-        let y = if dispatch::is_fused(self.context.form, &q) {
+        let y = if dispatch::is_fused(form, &q) {
             let [batch, len, width] = q.dims();
             let config = GatheredConfig {
                 batch,
@@ -180,7 +181,7 @@ impl SequenceMixer for ReformerLayer {
         };
         let y = cut(y.narrow(1, 0, l), true_lengths);
         match &self.out {
-            Some(out) => out.forward(y),
+            Some(out) => out.forward(form, y),
             None => y,
         }
     }

@@ -21,14 +21,14 @@ use crate::error::{Error, Result};
 /// B streams through the modes of a layer.
 #[derive(Debug, Clone)]
 pub(crate) struct ModesState {
-    model: Arc<Model>,
+    params: Arc<StreamParams>,
     /// `[B, H, N]`.
     s: Complex<3>,
 }
 
 /// The layer's parameters as they were when the state was made, `[1, H, N]` each.
 #[derive(Debug)]
-struct Model {
+struct StreamParams {
     /// e^ζ, or 1 for a mode with Re λ > 0.
     a: Complex<3>,
     c: Complex<3>,
@@ -56,13 +56,13 @@ impl ModesState {
         let a = step.exp().reshape([1, h, n]);
         let zeros = || Tensor::zeros([batch, h, n], (&a.re.device(), a.re.dtype()));
         let s = Complex::new(zeros(), zeros());
-        Self { model: Arc::new(Model { a, c: modes.c, growing, norm_len }), s }
+        Self { params: Arc::new(StreamParams { a, c: modes.c, growing, norm_len }), s }
     }
 }
 
 impl Recurrent for ModesState {
     fn step(&mut self, k: usize, u: Tensor<2>) -> Result<Tensor<2>> {
-        let Model { a, c, growing, norm_len } = &*self.model;
+        let StreamParams { a, c, growing, norm_len } = &*self.params;
         let dtype = u.dtype();
         let u = u.inner().cast(a.re.dtype()).unsqueeze_dim::<3>(2);
         let moved = self.s.clone().mul(a.clone());
