@@ -57,6 +57,11 @@ impl CheckpointMeta {
         }
     }
 
+    /// The name of the task that the model was trained on.
+    pub fn task_name(&self) -> Option<&str> {
+        self.task.get("name")?.as_str()
+    }
+
     /// Reads and checks a description.
     pub fn from_json(text: &str) -> Result<Self> {
         #[derive(Deserialize)]

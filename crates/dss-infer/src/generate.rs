@@ -100,9 +100,8 @@ impl Sampler {
 }
 
 /// A stream that takes its own output as input.
-#[derive(Debug)]
-pub struct Generator<'a> {
-    model: &'a Model,
+#[derive(Debug, Clone)]
+pub struct Generator {
     state: State,
     sampler: Sampler,
     logits: Vec<f32>,
@@ -113,7 +112,7 @@ impl Model {
     ///
     /// # Errors
     /// If the model does not say at every position which token comes next, cannot stream, or has no such tokens.
-    pub fn generator(&self, prompt: &[u32], sampling: Sampling) -> Result<Generator<'_>> {
+    pub fn generator(&self, prompt: &[u32], sampling: Sampling) -> Result<Generator> {
         let io = self.meta().io;
         match (io.input, io.output) {
             (InputKind::Tokens { vocab }, OutputKind::Position { outputs }) if vocab == outputs => {
@@ -132,18 +131,18 @@ impl Model {
         for part in prompt.chunks(256) {
             self.block_step(&mut state, Input::Tokens(part), &mut logits)?;
         }
-        Ok(Generator { model: self, state, sampler: Sampler::new(sampling)?, logits })
+        Ok(Generator { state, sampler: Sampler::new(sampling)?, logits })
     }
 }
 
-impl Generator<'_> {
-    /// The next token.
+impl Generator {
+    /// The next token; the model is the one that made the generator.
     ///
     /// # Errors
     /// As [`Model::step`].
-    pub fn next_token(&mut self) -> Result<u32> {
+    pub fn next_token(&mut self, model: &Model) -> Result<u32> {
         let token = self.sampler.sample(&self.logits);
-        self.model.step(&mut self.state, Input::Tokens(&[token]), &mut self.logits)?;
+        model.step(&mut self.state, Input::Tokens(&[token]), &mut self.logits)?;
         Ok(token)
     }
 

@@ -8,14 +8,14 @@ use crate::mixer::SequenceMixer;
 
 pub(crate) struct Layer {
     pub mixer: Box<dyn SequenceMixer>,
-    pub around: Around,
+    pub around: NormAndResidual,
     pub ff: Option<(Residual, TwoLayers)>,
 }
 
 /// What surrounds a mixer v = Mix(u): u = before(x), then x = after(x, u, v).
-pub(crate) enum Around {
+pub(crate) enum NormAndResidual {
     /// Norm and residual.
-    Residual(Residual),
+    Separate(Residual),
     /// Norm and residual in one pass with what follows the mixer.
     Fused(Rows<f32>),
 }
@@ -31,8 +31,8 @@ impl Layer {
     /// The mixer's input u `[R, H]`.
     pub(crate) fn before(&self, x: &[f32], u: &mut [f32], scratch: &mut Scratch<f32>) {
         match &self.around {
-            Around::Residual(residual) => residual.before(x, u, scratch),
-            Around::Fused(rows) => rows.before(x, u, scratch),
+            NormAndResidual::Separate(residual) => residual.before(x, u, scratch),
+            NormAndResidual::Fused(rows) => rows.before(x, u, scratch),
         }
     }
 
@@ -45,8 +45,8 @@ impl Layer {
         buffers: &mut RowBuffers,
     ) -> Result<()> {
         match &self.around {
-            Around::Residual(residual) => residual.after(x, v, &mut buffers.scratch),
-            Around::Fused(rows) => rows.after(x, u, v, &mut buffers.scratch),
+            NormAndResidual::Separate(residual) => residual.after(x, v, &mut buffers.scratch),
+            NormAndResidual::Fused(rows) => rows.after(x, u, v, &mut buffers.scratch),
         }
         if let Some((residual, ff)) = &self.ff {
             residual.before(x, u, &mut buffers.scratch);

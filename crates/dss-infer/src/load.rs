@@ -13,7 +13,7 @@ use crate::hash::Hash;
 use crate::layer::{Layer, Residual};
 use crate::linear::{TwoLayers, relu};
 use crate::mixer;
-use crate::model::{Encoder, Head, Model, Numbers};
+use crate::model::{Encoder, Head, Model, ModelParts};
 use crate::positions::PositionVectors;
 use crate::side::SideStream;
 use crate::stage::Stack;
@@ -54,7 +54,7 @@ impl Model {
             false => Norm::Identity,
         };
         let head = head(config, meta.io.output, &mut norm, &mut arrays)?;
-        let numbers = Numbers {
+        let numbers = ModelParts {
             encoder,
             cls: (config.pool == Pool::Cls).then(|| arrays.take("cls")),
             positions: match config.positions {

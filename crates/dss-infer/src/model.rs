@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::layer::Layer;
 use crate::linear::{RowBuffers, TwoLayers};
-use crate::mixer::Limit;
+use crate::mixer::LengthLimit;
 use crate::positions::PositionVectors;
 use crate::side::SideStream;
 use crate::stage::Stack;
@@ -20,16 +20,16 @@ use crate::stage::Stack;
 /// A trained model. Immutable; share it by reference or in an `Arc`.
 pub struct Model {
     meta: CheckpointMeta,
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: ModelParts,
     /// Of all numbers and settings: a state belongs to the model with the same one.
     pub(crate) hash: u64,
     /// The most positions that the blocks can see, of a whole sequence and of a stream.
-    max_len: Option<Limit>,
-    max_steps: Option<Limit>,
+    max_len: Option<LengthLimit>,
+    max_steps: Option<LengthLimit>,
 }
 
 /// What a model computes with, from its input to its output.
-pub(crate) struct Numbers {
+pub(crate) struct ModelParts {
     pub encoder: Encoder,
     /// `[H]`: what is put in front of the sequence.
     pub cls: Option<Vec<f32>>,
@@ -90,15 +90,16 @@ impl std::fmt::Debug for Model {
 }
 
 impl Model {
-    pub(crate) fn new(meta: CheckpointMeta, numbers: Numbers, hash: u64) -> Self {
+    pub(crate) fn new(meta: CheckpointMeta, numbers: ModelParts, hash: u64) -> Self {
         let config = &meta.model;
         let learned = || {
             let length = config.positions_for(meta.io.len);
             let why = "it has learned one vector for each position up to there";
-            (config.positions == Positions::Learned).then(|| Limit { length, why: why.into() })
+            (config.positions == Positions::Learned)
+                .then(|| LengthLimit { length, why: why.into() })
         };
         let mixers = || numbers.layers.iter().map(|layer| &layer.mixer);
-        let padded = numbers.stack.as_ref().map(|stack| Limit {
+        let padded = numbers.stack.as_ref().map(|stack| LengthLimit {
             length: stack.padded_len,
             why: "its convolutions end in a map of so many positions (WaveGAN-D)".into(),
         });
@@ -204,9 +205,9 @@ impl Model {
         self.check_end(&self.max_steps, position.saturating_add(steps as u64))
     }
 
-    fn check_end(&self, limit: &Option<Limit>, positions: u64) -> Result<()> {
+    fn check_end(&self, limit: &Option<LengthLimit>, positions: u64) -> Result<()> {
         match limit {
-            Some(Limit { length, why }) if positions > *length as u64 => {
+            Some(LengthLimit { length, why }) if positions > *length as u64 => {
                 let length = length - self.config().positions_for(0);
                 Err(Error::PastEnd { length, why: why.clone() })
             }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::mixer::MixerState;
 use crate::model::Model;
-use crate::stream::Scratch;
+use crate::stream::StepBuffers;
 
 /// The state of one stream: everything that the past matters for. With a state space, its size does not depend on the
 /// length of the stream.
@@ -20,7 +20,7 @@ pub struct State {
     pub(crate) hash: u64,
     /// The numbers left their range; nothing can be said until it is reset.
     pub(crate) broken: bool,
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: StepBuffers,
 }
 
 /// The values count; the buffers do not.
@@ -51,7 +51,7 @@ impl Model {
             sum: vec![0.0; h],
             hash: self.hash,
             broken: false,
-            scratch: Scratch::new(1, h),
+            scratch: StepBuffers::new(1, h),
         })
     }
 }

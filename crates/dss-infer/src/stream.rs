@@ -10,7 +10,7 @@ use crate::state::State;
 
 /// Buffers of a step; they belong to a state, but it does not remember them.
 #[derive(Default)]
-pub(crate) struct Scratch {
+pub(crate) struct StepBuffers {
     /// `[rows, H]` each.
     x: Vec<f32>,
     u: Vec<f32>,
@@ -19,7 +19,7 @@ pub(crate) struct Scratch {
     buffers: Option<RowBuffers>,
 }
 
-impl Scratch {
+impl StepBuffers {
     pub(crate) fn new(rows: usize, h: usize) -> Self {
         let mut scratch = Self::default();
         scratch.fit(rows, h);
@@ -39,21 +39,21 @@ impl Scratch {
 }
 
 /// A copy has buffers of its own, for single steps.
-impl Clone for Scratch {
+impl Clone for StepBuffers {
     fn clone(&self) -> Self {
         let h = self.x.len() / self.rows.max(1);
         Self::new(1, h)
     }
 }
 
-impl std::fmt::Debug for Scratch {
+impl std::fmt::Debug for StepBuffers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scratch").field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("StepBuffers").field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
 /// The rows of a call: positions of one stream, or one of each of several streams.
-enum Rows<'a> {
+enum StreamRows<'a> {
     Positions(&'a mut State, usize),
     Streams(&'a mut [State]),
 }
@@ -99,7 +99,7 @@ impl Model {
             return Ok(());
         }
         let mut scratch = std::mem::take(&mut states[0].scratch);
-        let result = self.advance(Rows::Streams(states), input, out, &mut scratch);
+        let result = self.advance(StreamRows::Streams(states), input, out, &mut scratch);
         states[0].scratch = scratch;
         result
     }
@@ -123,7 +123,8 @@ impl Model {
             return Ok(());
         }
         let mut scratch = std::mem::take(&mut state.scratch);
-        let result = self.advance(Rows::Positions(state, positions), input, out, &mut scratch);
+        let result =
+            self.advance(StreamRows::Positions(state, positions), input, out, &mut scratch);
         state.scratch = scratch;
         result
     }
@@ -137,18 +138,18 @@ impl Model {
 
     fn advance(
         &self,
-        mut rows: Rows<'_>,
+        mut rows: StreamRows<'_>,
         input: Input<'_>,
         out: &mut [f32],
-        scratch: &mut Scratch,
+        scratch: &mut StepBuffers,
     ) -> Result<()> {
         let (numbers, h) = (&self.numbers, self.config().h);
         let count = match &rows {
-            Rows::Positions(_, count) => *count,
-            Rows::Streams(states) => states.len(),
+            StreamRows::Positions(_, count) => *count,
+            StreamRows::Streams(states) => states.len(),
         };
         scratch.fit(count, h);
-        let Scratch { x, u, v, buffers, .. } = scratch;
+        let StepBuffers { x, u, v, buffers, .. } = scratch;
         let buffers = buffers.as_mut().expect("made for at least one row");
         let (x, u, v) = (&mut x[..count * h], &mut u[..count * h], &mut v[..count * h]);
         self.encode(input, x, &mut buffers.scratch)?;
@@ -159,8 +160,8 @@ impl Model {
             layer.before(x, u, &mut buffers.scratch);
             rows.check(u, h);
             match &mut rows {
-                Rows::Positions(state, _) => layer.mixer.run(&mut *state.layers[i], u, v)?,
-                Rows::Streams(states) => layer.mixer.step(states, i, u, v)?,
+                StreamRows::Positions(state, _) => layer.mixer.run(&mut *state.layers[i], u, v)?,
+                StreamRows::Streams(states) => layer.mixer.step(states, i, u, v)?,
             }
             layer.after(x, u, v, buffers)?;
         }
@@ -174,7 +175,7 @@ impl Model {
     /// Moves the positions on and makes the outputs of the activations `[rows, H]`.
     fn finish(
         &self,
-        rows: &mut Rows<'_>,
+        rows: &mut StreamRows<'_>,
         x: &[f32],
         pooled: &mut [f32],
         out: &mut [f32],
@@ -204,7 +205,7 @@ impl Model {
     }
 }
 
-impl Rows<'_> {
+impl StreamRows<'_> {
     /// The stream of a row.
     fn state(&mut self, row: usize) -> &mut State {
         match self {

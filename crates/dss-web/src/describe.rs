@@ -69,7 +69,7 @@ impl Description {
             len: meta.io.len,
             max_len: model.max_len(),
             labels: names(model),
-            task: meta.task.get("name").and_then(|x| x.as_str()).unwrap_or_default().into(),
+            task: meta.task_name().unwrap_or_default().into(),
             simd: dss_kernels::simd_name(),
             usage: usage(model, ratio)?,
         })

@@ -1,12 +1,11 @@
 //! One model and what is going on with it.
 
 use dss_infer::Model;
-use dss_infer::generate::Sampling;
+use dss_infer::generate::{Generator, Sampling};
 
 use crate::describe::{Description, Use};
-use crate::listen::Listener;
+use crate::listen::SoundListener;
 use crate::picture::{Axis, picture};
-use crate::write::Writer;
 
 /// Errors are for people to read.
 pub type Result<T, E = String> = std::result::Result<T, E>;
@@ -15,8 +14,8 @@ pub type Result<T, E = String> = std::result::Result<T, E>;
 pub struct Engine {
     model: Model,
     description: Description,
-    listener: Option<Listener>,
-    writer: Option<Writer>,
+    listener: Option<SoundListener>,
+    generator: Option<Generator>,
 }
 
 pub(crate) fn text(error: impl std::fmt::Display) -> String {
@@ -31,7 +30,7 @@ impl Engine {
             model = model.at_rate(ratio).map_err(text)?;
         }
         let description = Description::new(&model, ratio)?;
-        Ok(Self { model, description, listener: None, writer: None })
+        Ok(Self { model, description, listener: None, generator: None })
     }
 
     /// What the page has to know about the model, as JSON.
@@ -45,7 +44,7 @@ impl Engine {
         let Use::Sound { feed, .. } = &self.description.usage else {
             return Err("this model does not take sound".into());
         };
-        self.listener = Some(Listener::new(&self.model, feed, window, hop)?);
+        self.listener = Some(SoundListener::new(&self.model, feed, window, hop)?);
         Ok(())
     }
 
@@ -61,18 +60,19 @@ impl Engine {
             return Err("this model does not write text".into());
         };
         let prompt = encoder.encode(prompt.as_bytes()).map_err(|fault| fault.what)?;
-        self.writer = Some(Writer::new(&self.model, &prompt, sampling)?);
+        self.generator = Some(self.model.generator(&prompt, sampling).map_err(text)?);
         Ok(())
     }
 
     /// Appends the next `count` tokens to `out`. What came before an error is there.
     pub fn write(&mut self, count: usize, out: &mut Vec<u8>) -> Result<()> {
-        let (Use::Text { encoder, .. }, Some(writer)) = (&self.description.usage, &mut self.writer)
+        let (Use::Text { encoder, .. }, Some(generator)) =
+            (&self.description.usage, &mut self.generator)
         else {
             return Err("call begin first".into());
         };
         for _ in 0..count {
-            let token = writer.next(&self.model)?;
+            let token = generator.next_token(&self.model).map_err(text)?;
             let unknown = || format!("the model gave the token {token}, which has no text");
             out.extend(encoder.decode(&[token]).ok_or_else(unknown)?);
         }

@@ -9,7 +9,6 @@ mod describe;
 mod engine;
 mod listen;
 mod picture;
-mod write;
 
 pub use engine::{Engine, Result};
 pub use picture::Axis;

@@ -116,7 +116,7 @@ fn text_is_that_of_the_library() {
     engine.write(60, &mut got).unwrap();
     let mut generator = model.generator(&[30, 31, 32, 33, 34, 35], sampling).unwrap();
     let want: String = (0..100)
-        .map(|_| model.labels()[generator.next_token().unwrap() as usize].clone())
+        .map(|_| model.labels()[generator.next_token(&model).unwrap() as usize].clone())
         .collect();
     assert_eq!(String::from_utf8(got).unwrap(), want);
 }

@@ -213,9 +213,12 @@ impl Choices {
         let names = if softmax { "Lambda" } else { "Lambda_log_neg_re and Lambda_im" };
         match said {
             Some(variant) if (variant == Variant::Softmax) == softmax => Ok(variant),
-            Some(variant) => Err(Error::model(format!(
-                "the version is said to be {variant:?}, but its kernels have the tensors {names}"
-            ))),
+            Some(_) => {
+                let said = if softmax { "exp or exp-no-scale" } else { "softmax" };
+                Err(Error::model(format!(
+                    "the version is said to be {said}, but its kernels have the tensors {names}"
+                )))
+            }
             None if softmax => Ok(self.assume(
                 Variant::Softmax,
                 "variant = softmax (it could be clip)",

@@ -181,11 +181,11 @@ impl TableShape {
             _ if width == read => return Ok(Places::At { places: (0..read).collect(), width }),
             _ if self.by_row && last <= read && width == whole => return as_trained(whole),
             // The training left other columns than a label out: the table has to reach to the last one that it read.
-            _ if last > read && width > last => return as_trained(width),
-            _ if last > read => {
+            _ if last >= whole && width > last => return as_trained(width),
+            _ if last >= whole => {
                 let whole = last + 1;
                 return Err(format!(
-                    "expected {read} cells, or at least {whole} as in the training, found {width}"
+                    "expected cells: {read}, or at least {whole} as in the training; found {width}"
                 ));
             }
             _ => {}

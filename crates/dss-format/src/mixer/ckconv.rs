@@ -7,27 +7,19 @@
 //! | `kernel.{0,1,2}.g`, `.bias` | `[w]`, `[w]`, `[H·H]` each | their lengths, and offsets |
 //! | `bias` | `[H]` | |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::recurrent::{validate_count, validate_forwards, validate_positive};
+use super::settings::settings;
 use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec};
 
-/// The settings of CKConv; ω is that published for MFCC.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct CkconvConfig {
-    /// Width of the hidden layers of the kernel network.
-    pub width: usize,
-    /// Frequency ω of its sines.
-    pub omega: f64,
-}
-
-impl Default for CkconvConfig {
-    fn default() -> Self {
-        Self { width: 32, omega: 30.9 }
+settings! {
+    /// The settings of CKConv; ω is that published for MFCC.
+    CkconvConfig {
+        /// Width of the hidden layers of the kernel network.
+        width: usize = 32,
+        /// Frequency ω of its sines.
+        omega: f64 = 30.9,
     }
 }
 

@@ -6,10 +6,10 @@
 //! | `a` | `[H, H]` | only its strict upper triangle counts |
 //! | `offset` | `[H]` | that of modReLU |
 
-use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::recurrent::{recurrent_tensor, validate_forwards};
+use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec, linear};
@@ -25,12 +25,12 @@ pub enum RotationInit {
     Henaff,
 }
 
-/// The settings of ExpRNN.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct ExpRnnConfig {
-    /// Angles of the initial rotations: cayley or henaff.
-    pub init: RotationInit,
+settings! {
+    /// The settings of ExpRNN.
+    ExpRnnConfig {
+        /// Angles of the initial rotations: cayley or henaff.
+        init: RotationInit = RotationInit::default(),
+    }
 }
 
 impl MixerSettings for ExpRnnConfig {

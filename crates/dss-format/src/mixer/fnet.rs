@@ -1,17 +1,15 @@
 //! FNet (Lee-Thorp et al. 2021): the real part of a Fourier transform over positions and channels. No tensors.
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::heads::validate_looks_ahead;
+use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::TensorSpec;
 
-/// The settings of FNet: none. The transform has the length that the model is made for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct FnetConfig {}
+settings! {
+    /// The settings of FNet: none. The transform has the length that the model is made for.
+    FnetConfig {}
+}
 
 impl MixerSettings for FnetConfig {
     fn title(&self) -> &'static str {

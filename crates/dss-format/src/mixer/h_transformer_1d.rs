@@ -7,38 +7,16 @@
 //! | `out.weight` | `[H, Q]` | output projection |
 //! | `q.bias`, `k.bias`, `v.bias`, `out.bias` | `[Q]`, `[H]` | with `bias` |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
-use super::heads::{WIDTH, projections, validate_heads};
+use super::heads::attention_config;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::TensorSpec;
 
-/// The settings of H-Transformer-1D.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct HTransformer1dConfig {
-    /// Number of heads; they divide the width.
-    pub heads: usize,
-    /// Width Q of queries, keys and values together over all heads; 0 = the model's h.
-    pub width: usize,
-    /// Whether the projections have biases.
-    pub bias: bool,
-    /// Positions of a block at each level, an even number.
-    pub block: usize,
-}
-
-impl Default for HTransformer1dConfig {
-    fn default() -> Self {
-        Self { heads: 4, width: 0, bias: false, block: 16 }
-    }
-}
-
-impl HTransformer1dConfig {
-    /// Q in a model of h channels.
-    pub fn width_in(&self, h: usize) -> usize {
-        if self.width == 0 { h } else { self.width }
+attention_config! {
+    /// The settings of H-Transformer-1D.
+    HTransformer1dConfig {
+        /// Positions of a block at each level, an even number.
+        block: usize = 16,
     }
 }
 
@@ -52,7 +30,7 @@ impl MixerSettings for HTransformer1dConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
-        validate_heads(self.heads, self.width_in(context.h), WIDTH)?;
+        self.frame().validate(context)?;
         if self.block >= 2 && self.block.is_multiple_of(2) {
             return Ok(());
         }
@@ -63,6 +41,6 @@ impl MixerSettings for HTransformer1dConfig {
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
-        projections(context.h, self.width_in(context.h), self.bias)
+        self.frame().tensors(context)
     }
 }

@@ -47,3 +47,35 @@ pub(super) fn projections(h: usize, width: usize, bias: bool) -> Vec<TensorSpec>
     let all = maps.into_iter().flat_map(|(name, inputs, outputs)| linear(name, inputs, outputs));
     all.filter(|tensor| bias || !tensor.name.ends_with("bias")).collect()
 }
+
+/// Settings of a mixer with heads and the four projections around them: those of attention, then its own.
+macro_rules! attention_config {
+    ($(#[$meta:meta])* $name:ident { $($own:tt)* }) => {
+        $crate::mixer::settings::settings! {
+            $(#[$meta])*
+            $name {
+                /// Number of heads; they divide the width.
+                heads: usize = 4,
+                /// Width Q of queries, keys and values together over all heads; 0 = the model's h.
+                width: usize = 0,
+                /// Whether the projections have biases.
+                bias: bool = false,
+                $($own)*
+            }
+        }
+
+        impl $name {
+            /// The heads and the projections around them.
+            pub fn frame(&self) -> $crate::mixer::AttentionConfig {
+                let Self { heads, width, bias, .. } = *self;
+                $crate::mixer::AttentionConfig { heads, width, bias }
+            }
+
+            /// Q in a model of h channels.
+            pub fn width_in(&self, h: usize) -> usize {
+                if self.width == 0 { h } else { self.width }
+            }
+        }
+    };
+}
+pub(super) use attention_config;

@@ -5,10 +5,10 @@
 //! | `input.weight`, `.bias` | `[H, H]`, `[H]` | z, of the input |
 //! | `m_a`, `m_w` | `[H, H]` each | A = β(M − Mᵀ) + (1 − β)(M + Mᵀ) − γI of `m_a`, W likewise of `m_w` |
 
-use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::recurrent::{validate_forwards, validate_positive};
+use super::settings::settings;
 use super::{MixerConfig, MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{TensorSpec, linear};
@@ -26,25 +26,19 @@ pub enum SolverKind {
     Rk4,
 }
 
-/// The settings of LipschitzRNN; the defaults are those published for speech.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct LipschitzRnnConfig {
-    /// Weight of the skew part of the matrices, from 0.5 to 1.
-    pub beta: f64,
-    /// What is subtracted from their diagonals, at least 0.
-    pub gamma: f64,
-    /// Time ε of a step.
-    pub step: f64,
-    /// Rule of a step: euler, midpoint or rk4.
-    pub solver: SolverKind,
-    /// Entries of the matrices start ~ N(0, (init_std/h)²).
-    pub init_std: f64,
-}
-
-impl Default for LipschitzRnnConfig {
-    fn default() -> Self {
-        Self { beta: 0.75, gamma: 0.001, step: 0.03, solver: SolverKind::Euler, init_std: 1.0 }
+settings! {
+    /// The settings of LipschitzRNN; the defaults are those published for speech.
+    LipschitzRnnConfig {
+        /// Weight of the skew part of the matrices, from 0.5 to 1.
+        beta: f64 = 0.75,
+        /// What is subtracted from their diagonals, at least 0.
+        gamma: f64 = 0.001,
+        /// Time ε of a step.
+        step: f64 = 0.03,
+        /// Rule of a step: euler, midpoint or rk4.
+        solver: SolverKind = SolverKind::Euler,
+        /// Entries of the matrices start ~ N(0, (init_std/h)²).
+        init_std: f64 = 1.0,
     }
 }
 

@@ -9,42 +9,27 @@
 //! | `d` | `[H]` | weight of the input itself |
 //! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection after GELU, 2H with GLU |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::recurrent::{recurrent_tensor, validate_count, validate_forwards};
+use super::settings::settings;
+use super::ssm::d_and_out;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
-use crate::tensors::{ParamGroup, TensorSpec, linear};
+use crate::tensors::{ParamGroup, TensorSpec};
 
-/// The settings of LRU.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct LruConfig {
-    /// Complex states N of a layer.
-    pub n: usize,
-    /// Smallest |λ| at initialisation.
-    pub r_min: f64,
-    /// Largest |λ| at initialisation, below 1.
-    pub r_max: f64,
-    /// Largest angle of λ at initialisation.
-    pub max_phase: f64,
-    /// Whether the output projection is gated: 2H outputs, one half gating the other.
-    pub glu: bool,
-}
-
-impl Default for LruConfig {
-    fn default() -> Self {
-        Self { n: 64, r_min: 0.5, r_max: 0.99, max_phase: std::f64::consts::TAU, glu: true }
+settings! {
+    /// The settings of LRU.
+    LruConfig {
+        /// Complex states N of a layer.
+        n: usize = 64,
+        /// Smallest |λ| at initialisation.
+        r_min: f64 = 0.5,
+        /// Largest |λ| at initialisation, below 1.
+        r_max: f64 = 0.99,
+        /// Largest angle of λ at initialisation.
+        max_phase: f64 = std::f64::consts::TAU,
+        /// Whether the output projection is gated: 2H outputs, one half gating the other.
+        glu: bool = true,
     }
-}
-
-/// D and the output projection, which LRU and S5 share.
-pub(super) fn d_and_out(h: usize, glu: bool) -> Vec<TensorSpec> {
-    let outputs = if glu { h.saturating_mul(2) } else { h };
-    let mut all = vec![TensorSpec::new("d", &[h], ParamGroup::Other)];
-    all.extend(linear("out", h, outputs));
-    all
 }
 
 impl MixerSettings for LruConfig {

@@ -5,18 +5,16 @@
 //! | `input.weight`, `.bias` | `[4H, H]`, `[4H]` | what the gates get of the input |
 //! | `hidden.weight`, `.bias` | `[4H, H]`, `[4H]` | what they get of the state |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::recurrent::validate_forwards;
+use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::{TensorSpec, linear};
 
-/// The settings of LSTM: none, its width is that of the model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct LstmConfig {}
+settings! {
+    /// The settings of LSTM: none, its width is that of the model.
+    LstmConfig {}
+}
 
 impl MixerSettings for LstmConfig {
     fn title(&self) -> &'static str {

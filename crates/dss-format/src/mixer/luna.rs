@@ -7,28 +7,20 @@
 //! | `q.*`, `k.*`, `v.*`, `out.*` | likewise | queries of the sequence, keys and values of the packed stream, output |
 //! | `p_norm.gamma`, `.beta` | `[H]` each | LayerNorm of p after the layer |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::heads::{CHANNELS, validate_heads, validate_looks_ahead};
 use super::recurrent::validate_count;
+use super::settings::settings;
 use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec, linear};
 
-/// The settings of Luna.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct LunaConfig {
-    /// Number of heads of both attentions; they divide h.
-    pub heads: usize,
-    /// Positions of the second stream; a sequence of fewer positions uses as many as it has.
-    pub packed: usize,
-}
-
-impl Default for LunaConfig {
-    fn default() -> Self {
-        Self { heads: 4, packed: 256 }
+settings! {
+    /// The settings of Luna.
+    LunaConfig {
+        /// Number of heads of both attentions; they divide h.
+        heads: usize = 4,
+        /// Positions of the second stream; a sequence of fewer positions uses as many as it has.
+        packed: usize = 256,
     }
 }
 

@@ -6,30 +6,22 @@
 //! |------|-------|-|
 //! | `alpha`, `delta`, `beta`, `eta` | `[C, H, N]` each | C = 2 directions when bidirectional, else 1 |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::recurrent::{recurrent_tensor, validate_count};
+use super::settings::settings;
 use super::ssm::SsmSettings;
 use super::{MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec};
 
-/// The settings of Mega's moving average.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct MegaEmaConfig {
-    /// Dimensions N of the average of a channel.
-    pub n: usize,
-    /// Length of the convolution kernel: a layer sees no further back than this; 0 = the length of the sequence.
-    pub kernel_len: usize,
-    /// Whether the output projection is gated: 2H outputs, one half gating the other.
-    pub glu: bool,
-}
-
-impl Default for MegaEmaConfig {
-    fn default() -> Self {
-        Self { n: 16, kernel_len: 0, glu: false }
+settings! {
+    /// The settings of Mega's moving average.
+    MegaEmaConfig {
+        /// Dimensions N of the average of a channel.
+        n: usize = 16,
+        /// Length of the convolution kernel: a layer sees no further back than this; 0 = the length of the sequence.
+        kernel_len: usize = 0,
+        /// Whether the output projection is gated: 2H outputs, one half gating the other.
+        glu: bool = false,
     }
 }
 

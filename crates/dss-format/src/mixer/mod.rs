@@ -27,6 +27,7 @@ mod reformer;
 mod s4;
 mod s4d;
 mod s5;
+mod settings;
 pub mod ssm;
 mod wavegan_d;
 

@@ -7,46 +7,30 @@
 //! | `initial.weight`, `.bias` | `[H, P + 1]`, `[H]` | the state at the first point |
 //! | `field.0.*`, `field.1.*`, `field.2.*` | `[w, H]`, `[w, w]`, `[H·dim, w]` with their biases | f; the second is used field_layers − 1 times |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::lipschitz_rnn::SolverKind;
 use super::recurrent::validate_count;
+use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{TensorSpec, linear};
 
-/// The settings of NRDE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct NrdeConfig {
-    /// Channels P of the path besides time.
-    pub path: usize,
-    /// Depth of the log-signatures: 1 or 2.
-    pub depth: usize,
-    /// Steps of a window. A position sees whole windows; with bidirectional = true also the rest of its own.
-    pub window: usize,
-    /// Width of the hidden layers of the field f.
-    pub width: usize,
-    /// Hidden layers of the field f, at least 2; all but the first share one matrix, as published.
-    pub field_layers: usize,
-    /// Rule of a step: euler, midpoint or rk4.
-    pub solver: SolverKind,
-    /// Steps of the rule over a window.
-    pub substeps: usize,
-}
-
-impl Default for NrdeConfig {
-    fn default() -> Self {
-        Self {
-            path: 4,
-            depth: 2,
-            window: 4,
-            width: 64,
-            field_layers: 3,
-            solver: SolverKind::Rk4,
-            substeps: 1,
-        }
+settings! {
+    /// The settings of NRDE.
+    NrdeConfig {
+        /// Channels P of the path besides time.
+        path: usize = 4,
+        /// Depth of the log-signatures: 1 or 2.
+        depth: usize = 2,
+        /// Steps of a window. A position sees whole windows; with bidirectional = true also the rest of its own.
+        window: usize = 4,
+        /// Width of the hidden layers of the field f.
+        width: usize = 64,
+        /// Hidden layers of the field f, at least 2; all but the first share one matrix, as published.
+        field_layers: usize = 3,
+        /// Rule of a step: euler, midpoint or rk4.
+        solver: SolverKind = SolverKind::Rk4,
+        /// Steps of the rule over a window.
+        substeps: usize = 1,
     }
 }
 

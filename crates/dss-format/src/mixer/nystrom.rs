@@ -5,32 +5,24 @@
 //! | `q.*`, `k.*`, `v.*`, `out.*` | `[H, H]` each, with biases | queries, keys, values, output projection |
 //! | `conv.weight` | `[heads, taps]` | depthwise convolution of the values over the length; with `conv` > 0 |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::heads::{CHANNELS, validate_heads, validate_looks_ahead};
 use super::recurrent::validate_count;
+use super::settings::settings;
 use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec, linear};
 
-/// The settings of Nyströmformer; the defaults are those of its Long Range Arena runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct NystromConfig {
-    /// Number of heads; they divide h.
-    pub heads: usize,
-    /// Landmarks; a model for sequences of at most as many positions is plain attention.
-    pub landmarks: usize,
-    /// Taps of the convolution of the values, an odd number; 0 = none.
-    pub conv: usize,
-    /// The length that landmarks are spread over, a multiple of their number; 0 = the training length, rounded up to one.
-    pub padded_len: usize,
-}
-
-impl Default for NystromConfig {
-    fn default() -> Self {
-        Self { heads: 2, landmarks: 128, conv: 35, padded_len: 0 }
+settings! {
+    /// The settings of Nyströmformer; the defaults are those of its Long Range Arena runs.
+    NystromConfig {
+        /// Number of heads; they divide h.
+        heads: usize = 2,
+        /// Landmarks; a model for sequences of at most as many positions is plain attention.
+        landmarks: usize = 128,
+        /// Taps of the convolution of the values, an odd number; 0 = none.
+        conv: usize = 35,
+        /// The length that landmarks are spread over, a multiple of their number; 0 = the training length, rounded up to one.
+        padded_len: usize = 0,
     }
 }
 

@@ -6,34 +6,26 @@
 //! | `hidden.weight`, `.bias` | `[3H, H]`, `[3H]` | what they get of the state |
 //! | `field.{i}.weight`, `.bias` | `[w, H]`, `[w, w]` …, `[H, w]` with their biases | f: linear maps with tanh between |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
 use super::lipschitz_rnn::SolverKind;
 use super::recurrent::{validate_count, validate_forwards, validate_positive};
+use super::settings::settings;
 use super::{MixerConfig, MixerContext, MixerSettings};
 use crate::error::Result;
 use crate::tensors::{TensorSpec, linear};
 
-/// The settings of ODE-RNN; the defaults are those published for speech.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct OdeRnnConfig {
-    /// Width of the hidden layers of the field f.
-    pub width: usize,
-    /// Hidden layers of the field f.
-    pub field_layers: usize,
-    /// Time between two positions.
-    pub step: f64,
-    /// Rule of a step: euler, midpoint or rk4.
-    pub solver: SolverKind,
-    /// Steps of the rule between two positions.
-    pub substeps: usize,
-}
-
-impl Default for OdeRnnConfig {
-    fn default() -> Self {
-        Self { width: 64, field_layers: 4, step: 1.0, solver: SolverKind::Rk4, substeps: 1 }
+settings! {
+    /// The settings of ODE-RNN; the defaults are those published for speech.
+    OdeRnnConfig {
+        /// Width of the hidden layers of the field f.
+        width: usize = 64,
+        /// Hidden layers of the field f.
+        field_layers: usize = 4,
+        /// Time between two positions.
+        step: f64 = 1.0,
+        /// Rule of a step: euler, midpoint or rk4.
+        solver: SolverKind = SolverKind::Rk4,
+        /// Steps of the rule between two positions.
+        substeps: usize = 1,
     }
 }
 

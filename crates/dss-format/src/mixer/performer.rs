@@ -1,16 +1,16 @@
 //! Performer (Choromanski et al. 2021): attention with weights φ(q)·φ(k), φ either relu or random features whose products
 //! are the softmax's weights in expectation (FAVOR+).
 //!
-//! The tensors of [`AttentionConfig`] with `project`, and
+//! The tensors of [`AttentionConfig`](super::AttentionConfig) with `project`, and
 //!
 //! | name | shape | |
 //! |------|-------|-|
 //! | `features` | `[m, d]` | the random directions of kernel "favor"; not trained |
 
-use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use super::{AttentionConfig, MixerContext, MixerSettings};
+use super::heads::attention_config;
+use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -25,44 +25,19 @@ pub enum PerformerKernel {
     Favor,
 }
 
-/// The settings of Performer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct PerformerConfig {
-    /// Number of heads; they divide the width.
-    pub heads: usize,
-    /// Width Q of queries, keys and values together over all heads; 0 = the model's h.
-    pub width: usize,
-    /// Whether the projections have biases.
-    pub bias: bool,
-    /// Weights of keys: relu, or favor (random features of the softmax).
-    pub kernel: PerformerKernel,
-    /// Random features m of each head with kernel favor; 0 = 256, or 64 without projections.
-    pub features: usize,
-    /// Whether there are projections; false = queries, keys and values are the input itself, as in S4's code.
-    pub project: bool,
-}
-
-impl Default for PerformerConfig {
-    fn default() -> Self {
-        Self {
-            heads: 4,
-            width: 0,
-            bias: false,
-            kernel: PerformerKernel::default(),
-            features: 0,
-            project: true,
-        }
+attention_config! {
+    /// The settings of Performer.
+    PerformerConfig {
+        /// Weights of keys: relu, or favor (random features of the softmax).
+        kernel: PerformerKernel = PerformerKernel::default(),
+        /// Random features m of each head with kernel favor; 0 = 256, or 64 without projections.
+        features: usize = 0,
+        /// Whether there are projections; false = queries, keys and values are the input itself, as in S4's code.
+        project: bool = true,
     }
 }
 
 impl PerformerConfig {
-    /// The heads and the projections around them.
-    pub fn frame(&self) -> AttentionConfig {
-        let Self { heads, width, bias, .. } = *self;
-        AttentionConfig { heads, width, bias }
-    }
-
     /// m: features of a head of d channels.
     pub fn features_in(&self, d: usize) -> usize {
         match (self.kernel, self.features, self.project) {
@@ -119,7 +94,7 @@ impl MixerSettings for PerformerConfig {
                 "without projections there are no biases: set bias to false, or project to true";
             return Err(Error::setting(&["model.mixer.bias", "model.mixer.project"], what));
         }
-        if self.frame().width_in(context.h) != context.h {
+        if self.width_in(context.h) != context.h {
             let what = format!(
                 "without projections the width is h = {}, but is {}: set it to 0, or project to true",
                 context.h, self.width
@@ -132,7 +107,7 @@ impl MixerSettings for PerformerConfig {
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         let mut all = if self.project { self.frame().tensors(context) } else { Vec::new() };
         if self.kernel == PerformerKernel::Favor {
-            let d = self.frame().width_in(context.h) / self.heads.max(1);
+            let d = self.width_in(context.h) / self.heads.max(1);
             let w = TensorSpec::new("features", &[self.features_in(d), d], ParamGroup::Other);
             all.push(TensorSpec { trained: false, ..w });
         }

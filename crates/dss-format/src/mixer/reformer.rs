@@ -8,10 +8,10 @@
 //! | `out.weight` | `[H, Q]` | output projection; not in the form `lra` |
 //! | `rotations` | `[heads, d, R, buckets/2]`; `[1, d, 1, buckets/2]` in the form `lra` | what hashes in evaluation; not trained |
 
-use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::heads::{WIDTH, validate_heads};
+use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
@@ -28,28 +28,21 @@ pub enum ReformerVariant {
     Lra,
 }
 
-/// The settings of Reformer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct ReformerConfig {
-    /// The paper's form (paper), or that of the Long Range Arena's code (lra).
-    pub variant: ReformerVariant,
-    /// Number of heads; they divide the width.
-    pub heads: usize,
-    /// Width Q of queries and values together over all heads; 0 = the model's h.
-    pub width: usize,
-    /// Rounds R of hashing; 0 = 4, or 1 with variant = lra, which has no more.
-    pub rounds: usize,
-    /// Positions of a chunk; 0 = 64, or a tenth of the length with variant = lra.
-    pub chunk: usize,
-    /// Buckets of a round, an even number; 0 = two for each chunk, or 10 with variant = lra.
-    pub buckets: usize,
-}
-
-impl Default for ReformerConfig {
-    fn default() -> Self {
-        let variant = ReformerVariant::Paper;
-        Self { variant, heads: 4, width: 0, rounds: 0, chunk: 0, buckets: 0 }
+settings! {
+    /// The settings of Reformer.
+    ReformerConfig {
+        /// The paper's form (paper), or that of the Long Range Arena's code (lra).
+        variant: ReformerVariant = ReformerVariant::Paper,
+        /// Number of heads; they divide the width.
+        heads: usize = 4,
+        /// Width Q of queries and values together over all heads; 0 = the model's h.
+        width: usize = 0,
+        /// Rounds R of hashing; 0 = 4, or 1 with variant = lra, which has no more.
+        rounds: usize = 0,
+        /// Positions of a chunk; 0 = 64, or a tenth of the length with variant = lra.
+        chunk: usize = 0,
+        /// Buckets of a round, an even number; 0 = two for each chunk, or 10 with variant = lra.
+        buckets: usize = 0,
     }
 }
 

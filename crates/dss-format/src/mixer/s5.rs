@@ -10,35 +10,26 @@
 //! | `d` | `[H]` | weight of the input itself |
 //! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection after GELU, 2H with GLU |
 
-use documented::DocumentedFields;
-use serde::{Deserialize, Serialize};
-
-use super::lru::d_and_out;
 use super::recurrent::validate_forwards;
-use super::ssm::MAX_N;
+use super::settings::settings;
+use super::ssm::{MAX_N, d_and_out, validate_deltas};
 use super::{MixerConfig, MixerContext, MixerSettings};
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec};
 
-/// The settings of S5.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct S5Config {
-    /// States N of a layer, even: one of each conjugate pair is stored.
-    pub n: usize,
-    /// Blocks of the initial state matrix: each is a HiPPO matrix of N/blocks states.
-    pub blocks: usize,
-    /// Smallest Δ at initialisation.
-    pub delta_min: f64,
-    /// Largest Δ at initialisation.
-    pub delta_max: f64,
-    /// Whether the output projection is gated: 2H outputs, one half gating the other.
-    pub glu: bool,
-}
-
-impl Default for S5Config {
-    fn default() -> Self {
-        Self { n: 64, blocks: 1, delta_min: 0.001, delta_max: 0.1, glu: true }
+settings! {
+    /// The settings of S5.
+    S5Config {
+        /// States N of a layer, even: one of each conjugate pair is stored.
+        n: usize = 64,
+        /// Blocks of the initial state matrix: each is a HiPPO matrix of N/blocks states.
+        blocks: usize = 1,
+        /// Smallest Δ at initialisation.
+        delta_min: f64 = 0.001,
+        /// Largest Δ at initialisation.
+        delta_max: f64 = 0.1,
+        /// Whether the output projection is gated: 2H outputs, one half gating the other.
+        glu: bool = true,
     }
 }
 
@@ -70,12 +61,7 @@ impl MixerSettings for S5Config {
             );
             return Err(Error::setting(&["model.mixer.blocks", "model.mixer.n"], what));
         }
-        if !(0.0 < low && low <= high && high.is_finite()) {
-            let what =
-                format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
-            return Err(Error::setting(&["model.mixer.delta_min", "model.mixer.delta_max"], what));
-        }
-        Ok(())
+        validate_deltas(low, high)
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {

@@ -44,13 +44,7 @@ impl SsmSettings {
         if self.n == 0 {
             return Err(Error::setting(&["model.mixer.n"], "n must be at least 1, but is 0"));
         }
-        let Self { delta_min: low, delta_max: high, .. } = *self;
-        if !(0.0 < low && low <= high && high.is_finite()) {
-            let what =
-                format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
-            return Err(Error::setting(&["model.mixer.delta_min", "model.mixer.delta_max"], what));
-        }
-        Ok(())
+        validate_deltas(self.delta_min, self.delta_max)
     }
 
     /// N is even: one of each conjugate pair is stored.
@@ -84,11 +78,25 @@ impl SsmSettings {
 
     /// D and the output projection.
     pub(super) fn tensors(&self, h: usize) -> Vec<TensorSpec> {
-        let outputs = if self.glu { h.saturating_mul(2) } else { h };
-        let mut all = vec![TensorSpec::new("d", &[h], ParamGroup::Other)];
-        all.extend(linear("out", h, outputs));
-        all
+        d_and_out(h, self.glu)
     }
+}
+
+/// The range that Δ begins in.
+pub(super) fn validate_deltas(low: f64, high: f64) -> Result<()> {
+    if 0.0 < low && low <= high && high.is_finite() {
+        return Ok(());
+    }
+    let what = format!("0 < delta_min <= delta_max must hold, but they are {low} and {high}");
+    Err(Error::setting(&["model.mixer.delta_min", "model.mixer.delta_max"], what))
+}
+
+/// D and the output projection, gated or not.
+pub(super) fn d_and_out(h: usize, glu: bool) -> Vec<TensorSpec> {
+    let outputs = if glu { h.saturating_mul(2) } else { h };
+    let mut all = vec![TensorSpec::new("d", &[h], ParamGroup::Other)];
+    all.extend(linear("out", h, outputs));
+    all
 }
 
 impl MixerContext {
@@ -98,38 +106,23 @@ impl MixerContext {
     }
 }
 
-/// A struct of settings: those of all state spaces, and its own with their defaults; `systems` gives S.
+/// Settings of a state space: those of all of them, and its own; `systems` gives S.
 macro_rules! ssm_config {
-    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty = $default:expr,)* }, systems = $systems:expr) => {
-        $(#[$meta])*
-        #[derive(
-            Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, documented::DocumentedFields,
-        )]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name {
-            /// States N per channel: at most 512 with skew-hippo; even for s4 and s4d, which store N/2 conjugate pairs.
-            pub n: usize,
-            $($(#[$field_meta])* pub $field: $type,)*
-            /// Smallest Δ at initialisation.
-            pub delta_min: f64,
-            /// Largest Δ at initialisation.
-            pub delta_max: f64,
-            /// Length of the convolution kernel: a layer sees no further back than this; 0 = the length of the sequence.
-            pub kernel_len: usize,
-            /// Whether the output projection is gated: 2H outputs, one half gating the other.
-            pub glu: bool,
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self {
-                    n: 64,
-                    $($field: $default,)*
-                    delta_min: 0.001,
-                    delta_max: 0.1,
-                    kernel_len: 0,
-                    glu: false,
-                }
+    ($(#[$meta:meta])* $name:ident { $($own:tt)* }, systems = $systems:expr) => {
+        $crate::mixer::settings::settings! {
+            $(#[$meta])*
+            $name {
+                /// States N per channel: at most 512 with skew-hippo; even for s4 and s4d, which store N/2 conjugate pairs.
+                n: usize = 64,
+                $($own)*
+                /// Smallest Δ at initialisation.
+                delta_min: f64 = 0.001,
+                /// Largest Δ at initialisation.
+                delta_max: f64 = 0.1,
+                /// Length of the convolution kernel: a layer sees no further back than this; 0 = the length of the sequence.
+                kernel_len: usize = 0,
+                /// Whether the output projection is gated: 2H outputs, one half gating the other.
+                glu: bool = false,
             }
         }
 

@@ -10,11 +10,11 @@
 //!
 //! Numbers enter the first stage as they are, without an encoder.
 
-use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
 use super::heads::validate_looks_ahead;
 use super::recurrent::validate_count;
+use super::settings::settings;
 use super::{MixerContext, MixerSettings, Stages};
 use crate::config::{ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
@@ -33,21 +33,15 @@ pub enum WaveganVariant {
     Original,
 }
 
-/// The settings of WaveGAN-D.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
-#[serde(deny_unknown_fields, default)]
-pub struct WaveganDConfig {
-    /// The net: ported (residual convolutions and norms, the one in the paper's table) or original.
-    pub variant: WaveganVariant,
-    /// Convolutions per stage, the strided one included; the original has 1.
-    pub convs: usize,
-    /// Phase shuffle of the original in training: activations move by up to this many positions; 0 = none, published 2.
-    pub shuffle: usize,
-}
-
-impl Default for WaveganDConfig {
-    fn default() -> Self {
-        Self { variant: WaveganVariant::default(), convs: 2, shuffle: 0 }
+settings! {
+    /// The settings of WaveGAN-D.
+    WaveganDConfig {
+        /// The net: ported (residual convolutions and norms, the one in the paper's table) or original.
+        variant: WaveganVariant = WaveganVariant::default(),
+        /// Convolutions per stage, the strided one included; the original has 1.
+        convs: usize = 2,
+        /// Phase shuffle of the original in training: activations move by up to this many positions; 0 = none, published 2.
+        shuffle: usize = 0,
     }
 }
 

@@ -4,7 +4,7 @@ use dss_format::MixerContext;
 use dss_format::mixer::AttentionConfig;
 use dss_kernels::attention::{Attention, AttentionCache, AttentionInput};
 
-use super::projections::{Projections, Rows};
+use super::projections::{Projections, QkvRows};
 use super::{
     MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, check_forwards, own_state,
     read_own_state,
@@ -20,7 +20,7 @@ pub(super) struct AttentionMixer {
 }
 
 /// What a stream remembers. Its size grows with the stream.
-type Stream = WithBuffers<AttentionCache<f32>, Rows>;
+type Stream = WithBuffers<AttentionCache<f32>, QkvRows>;
 
 impl StateValue for AttentionCache<f32> {
     fn reset(&mut self) {
@@ -34,39 +34,44 @@ impl AttentionMixer {
         context: MixerContext,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
-        let width = config.width_in(context.h);
-        let maps = Projections::new(arrays, [context.h, width], config.bias)?;
+        let maps = Projections::new(arrays, config, context.h)?;
         Ok(Self { config, context, maps })
-    }
-
-    fn width(&self) -> usize {
-        self.config.width_in(self.context.h)
     }
 }
 
 impl SequenceMixer for AttentionMixer {
     fn workspace(&self, l: usize) -> Result<Workspace> {
-        let (heads, head_dim) = (self.config.heads, self.width() / self.config.heads);
+        let (heads, head_dim) = (self.config.heads, self.maps.width() / self.config.heads);
         let causal = !self.context.bidirectional;
-        let config =
-            dss_kernels::attention::AttentionConfig { batch: 1, len: l, heads, head_dim, causal };
+        let config = dss_kernels::attention::AttentionConfig {
+            batch: 1,
+            queries: l,
+            keys: l,
+            heads,
+            head_dim,
+            causal,
+        };
         let saved = vec![0.0f32; config.saved_len()];
-        Ok(Box::new((Attention::<f32>::new(config)?, saved, Rows::new(l, self.width()))))
+        Ok(Box::new((Attention::<f32>::new(config)?, saved, QkvRows::new(l, self.maps.width()))))
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<(Attention<f32>, Vec<f32>, Rows)>();
+        let own = workspace.downcast_mut::<(Attention<f32>, Vec<f32>, QkvRows)>();
         let (attention, saved, rows) = own.expect("a workspace of this mixer");
         self.maps.split(u, rows)?;
-        let Rows { q, k, v: values, y, .. } = rows;
-        attention.forward(&AttentionInput { q, k, v: values, lengths: None }, y, saved)?;
+        let QkvRows { q, k, v: values, y, .. } = rows;
+        attention.forward(
+            &AttentionInput { q, k, v: values, query_lengths: None, key_lengths: None },
+            y,
+            saved,
+        )?;
         self.maps.join(rows, v)
     }
 
     fn state(&self) -> Result<Box<dyn MixerState>> {
         check_forwards(&self.context)?;
-        let state = AttentionCache::new(self.config.heads, self.width() / self.config.heads)?;
-        Ok(Box::new(Stream { state, buffers: Rows::default() }))
+        let state = AttentionCache::new(self.config.heads, self.maps.width() / self.config.heads)?;
+        Ok(Box::new(Stream { state, buffers: QkvRows::default() }))
     }
 
     fn run(&self, state: &mut dyn MixerState, u: &[f32], v: &mut [f32]) -> Result<()> {
@@ -87,7 +92,7 @@ impl SequenceMixer for AttentionMixer {
         // As many as there are: a position that promises more ends with an error.
         let mut read = || -> Result<Vec<f32>> {
             let mut numbers = Vec::new();
-            for _ in 0..position.saturating_mul(self.width()) {
+            for _ in 0..position.saturating_mul(self.maps.width()) {
                 numbers.push(bytes.f32()?);
             }
             Ok(numbers)

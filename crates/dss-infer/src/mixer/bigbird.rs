@@ -5,8 +5,8 @@ use dss_format::mixer::BigbirdConfig;
 use dss_kernels::attention::gathered::{BlockTiles, Gathered, GatheredConfig, GatheredInput};
 use dss_kernels::attention::{Attention, AttentionConfig, AttentionInput};
 
-use super::projections::{Projections, Rows};
-use super::{Limit, MixerState, SequenceMixer, Workspace};
+use super::projections::{Projections, QkvRows};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -30,34 +30,30 @@ impl BigbirdMixer {
         context: MixerContext,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
-        let width = config.width_in(context.h);
-        let maps = Projections::new(arrays, [context.h, width], config.bias)?;
+        let maps = Projections::new(arrays, config.frame(), context.h)?;
         let blocks = config.blocks(context.len).filter(|_| config.random_blocks > 0);
         let random = blocks.map_or_else(Vec::new, |_| arrays.take("blocks"));
         let count = blocks.unwrap_or(0) as f32;
         let valid = |x: &&f32| x.fract() == 0.0 && (0.0..count).contains(*x);
         if let Some(x) = random.iter().find(|x| !valid(x)) {
-            let what = format!("mixer.blocks has the number {x}, which is none of {count} blocks");
+            let what = format!("mixer.blocks has the number {x}, but there are {count} blocks");
             return Err(Error::File(what));
         }
         let random = random.into_iter().map(|x| x as u32).collect();
         Ok(Self { config, context, maps, random })
     }
-
-    fn width(&self) -> usize {
-        self.config.width_in(self.context.h)
-    }
 }
 
 impl SequenceMixer for BigbirdMixer {
-    fn max_len(&self) -> Option<Limit> {
+    fn max_len(&self) -> Option<LengthLimit> {
         let why = "its last block is that of the training length (BigBird)".to_owned();
-        Some(Limit { length: self.context.len, why })
+        Some(LengthLimit { length: self.context.len, why })
     }
 
     fn workspace(&self, l: usize) -> Result<Workspace> {
-        let (heads, head_dim) = (self.config.heads, self.width() / self.config.heads);
-        let sizes = AttentionConfig { batch: 1, len: l, heads, head_dim, causal: false };
+        let (heads, head_dim) = (self.config.heads, self.maps.width() / self.config.heads);
+        let sizes =
+            AttentionConfig { batch: 1, queries: l, keys: l, heads, head_dim, causal: false };
         let plan = match self.config.blocks(self.context.len) {
             None => Plan::Full(Attention::new(sizes)?),
             Some(blocks) => {
@@ -73,17 +69,21 @@ impl SequenceMixer for BigbirdMixer {
                 Plan::Blocks(Gathered::new(config)?, blocks)
             }
         };
-        Ok(Box::new((plan, vec![0.0f32; sizes.saved_len()], Rows::new(l, self.width()))))
+        Ok(Box::new((plan, vec![0.0f32; sizes.saved_len()], QkvRows::new(l, self.maps.width()))))
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<(Plan, Vec<f32>, Rows)>();
+        let own = workspace.downcast_mut::<(Plan, Vec<f32>, QkvRows)>();
         let (plan, saved, rows) = own.expect("a workspace of this mixer");
         self.maps.split(u, rows)?;
-        let Rows { q, k, v: values, y, .. } = rows;
+        let QkvRows { q, k, v: values, y, .. } = rows;
         match plan {
             Plan::Full(attention) => {
-                attention.forward(&AttentionInput { q, k, v: values, lengths: None }, y, saved)?;
+                attention.forward(
+                    &AttentionInput { q, k, v: values, query_lengths: None, key_lengths: None },
+                    y,
+                    saved,
+                )?;
             }
             Plan::Blocks(gathered, blocks) => {
                 let BigbirdConfig { heads, block, .. } = self.config;

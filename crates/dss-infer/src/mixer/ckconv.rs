@@ -4,7 +4,7 @@ use dss_format::MixerContext;
 use dss_format::mixer::CkconvConfig;
 use dss_kernels::Conv;
 
-use super::{Limit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 use crate::linear::relu;
@@ -54,9 +54,9 @@ impl CkconvMixer {
 }
 
 impl SequenceMixer for CkconvMixer {
-    fn max_len(&self) -> Option<Limit> {
+    fn max_len(&self) -> Option<LengthLimit> {
         let why = "its kernels are made for the training length".to_owned();
-        Some(Limit { length: self.context.len, why })
+        Some(LengthLimit { length: self.context.len, why })
     }
 
     /// K `[H, H, l]`, outputs first.

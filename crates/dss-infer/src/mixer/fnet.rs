@@ -3,7 +3,7 @@
 use dss_format::MixerContext;
 use dss_kernels::fourier::{Fourier, FourierConfig};
 
-use super::{Limit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
 use crate::error::{Error, Result};
 
 pub(super) struct FnetMixer {
@@ -11,9 +11,9 @@ pub(super) struct FnetMixer {
 }
 
 impl SequenceMixer for FnetMixer {
-    fn max_len(&self) -> Option<Limit> {
+    fn max_len(&self) -> Option<LengthLimit> {
         let why = "its Fourier transform has the training length".to_owned();
-        Some(Limit { length: self.context.len, why })
+        Some(LengthLimit { length: self.context.len, why })
     }
 
     fn workspace(&self, _l: usize) -> Result<Workspace> {

@@ -3,7 +3,7 @@
 use dss_format::MixerContext;
 use dss_format::mixer::HTransformer1dConfig;
 
-use super::projections::{Projections, Rows};
+use super::projections::{Projections, QkvRows};
 use super::{MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
@@ -20,13 +20,8 @@ impl HTransformer1dMixer {
         context: MixerContext,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
-        let width = config.width_in(context.h);
-        let maps = Projections::new(arrays, [context.h, width], config.bias)?;
+        let maps = Projections::new(arrays, config.frame(), context.h)?;
         Ok(Self { config, context, maps })
-    }
-
-    fn width(&self) -> usize {
-        self.config.width_in(self.context.h)
     }
 }
 
@@ -48,7 +43,7 @@ struct Sums {
 
 impl Level {
     /// The positions of head `head`.
-    fn new(rows: &Rows, head: usize, d: usize, width: usize) -> Self {
+    fn new(rows: &QkvRows, head: usize, d: usize, width: usize) -> Self {
         let of_head = |x: &[f32], scale: f32| -> Vec<f32> {
             let rows = x.chunks_exact(width).flat_map(|row| &row[head * d..][..d]);
             rows.map(|x| x * scale).collect()
@@ -145,14 +140,14 @@ impl Sums {
 
 impl SequenceMixer for HTransformer1dMixer {
     fn workspace(&self, l: usize) -> Result<Workspace> {
-        Ok(Box::new(Rows::new(l, self.width())))
+        Ok(Box::new(QkvRows::new(l, self.maps.width())))
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let rows = workspace.downcast_mut::<Rows>().expect("a workspace of this mixer");
+        let rows = workspace.downcast_mut::<QkvRows>().expect("a workspace of this mixer");
         self.maps.split(u, rows)?;
         let HTransformer1dConfig { heads, block, .. } = self.config;
-        let (width, causal) = (self.width(), !self.context.bidirectional);
+        let (width, causal) = (self.maps.width(), !self.context.bidirectional);
         let d = width / heads;
         for head in 0..heads {
             let mut level = Level::new(rows, head, d, width);

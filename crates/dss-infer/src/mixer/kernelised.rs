@@ -7,7 +7,7 @@ use dss_kernels::kernelised::{
     FeatureMap, Kernelised, KernelisedConfig, KernelisedInput, KernelisedState,
 };
 
-use super::projections::{Projections, Rows};
+use super::projections::{Projections, QkvRows};
 use super::{
     MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, check_forwards, own_state,
     read_own_state,
@@ -32,7 +32,7 @@ impl KernelisedMixer {
         context: MixerContext,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
-        let (heads, width) = (config.heads, config.frame().width_in(context.h));
+        let (heads, width) = (config.heads, config.width_in(context.h));
         let heads = KernelisedConfig {
             batch: 1,
             len: 1,
@@ -42,7 +42,7 @@ impl KernelisedMixer {
             map: FeatureMap::EluPlusOne,
             eps: LinearAttentionConfig::EPS,
         };
-        let maps = Some(Projections::new(arrays, [context.h, width], config.bias)?);
+        let maps = Some(Projections::new(arrays, config.frame(), context.h)?);
         Ok(Self { context, heads, maps, w: Vec::new() })
     }
 
@@ -51,7 +51,7 @@ impl KernelisedMixer {
         context: MixerContext,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
-        let (heads, width) = (config.heads, config.frame().width_in(context.h));
+        let (heads, width) = (config.heads, config.width_in(context.h));
         let (head_dim, eps) = (width / heads, config.feature_eps());
         let (map, w) = match config.kernel {
             PerformerKernel::Relu => (FeatureMap::Relu { eps }, Vec::new()),
@@ -70,14 +70,14 @@ impl KernelisedMixer {
             eps: config.denominator_eps(),
         };
         let maps = match config.project {
-            true => Some(Projections::new(arrays, [context.h, width], config.bias)?),
+            true => Some(Projections::new(arrays, config.frame(), context.h)?),
             false => None,
         };
         Ok(Self { context, heads, maps, w })
     }
 
     /// q, k and v of u `[n, H]`.
-    fn split(&self, u: &[f32], rows: &mut Rows) -> Result<()> {
+    fn split(&self, u: &[f32], rows: &mut QkvRows) -> Result<()> {
         if let Some(maps) = &self.maps {
             return maps.split(u, rows);
         }
@@ -87,7 +87,7 @@ impl KernelisedMixer {
     }
 
     /// v `[n, H]` of the heads' results.
-    fn join(&self, rows: &mut Rows, v: &mut [f32]) -> Result<()> {
+    fn join(&self, rows: &mut QkvRows, v: &mut [f32]) -> Result<()> {
         match &self.maps {
             Some(maps) => maps.join(rows, v)?,
             None => v.copy_from_slice(&rows.y),
@@ -98,12 +98,12 @@ impl KernelisedMixer {
     fn stream(&self) -> Result<Stream> {
         check_forwards(&self.context)?;
         let state = KernelisedState::new(&self.heads, &self.w)?;
-        Ok(Stream { state, buffers: Rows::default() })
+        Ok(Stream { state, buffers: QkvRows::default() })
     }
 }
 
 /// What a stream remembers: S and z of every head.
-type Stream = WithBuffers<KernelisedState, Rows>;
+type Stream = WithBuffers<KernelisedState, QkvRows>;
 
 impl StateValue for KernelisedState {
     fn reset(&mut self) {
@@ -112,13 +112,13 @@ impl StateValue for KernelisedState {
 }
 
 /// Plan, denominators and rows of a whole sequence.
-type Whole = (Kernelised<f32>, Vec<f32>, Rows);
+type Whole = (Kernelised<f32>, Vec<f32>, QkvRows);
 
 impl SequenceMixer for KernelisedMixer {
     fn workspace(&self, l: usize) -> Result<Workspace> {
         let config = KernelisedConfig { len: l, ..self.heads };
         let saved = vec![0.0f32; config.saved_len()];
-        let rows = Rows::new(l, config.channels());
+        let rows = QkvRows::new(l, config.channels());
         let whole: Whole = (Kernelised::new(config)?, saved, rows);
         Ok(Box::new(whole))
     }
@@ -127,7 +127,7 @@ impl SequenceMixer for KernelisedMixer {
         let own = workspace.downcast_mut::<Whole>();
         let (attention, saved, rows) = own.expect("a workspace of this mixer");
         self.split(u, rows)?;
-        let Rows { q, k, v: values, y, .. } = &mut *rows;
+        let QkvRows { q, k, v: values, y, .. } = &mut *rows;
         let input = KernelisedInput { q, k, v: values, w: &self.w, lengths: None };
         attention.forward(&input, y, saved)?;
         self.join(rows, v)

@@ -34,7 +34,7 @@ use dss_format::{MixerConfig, MixerContext};
 
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
-use crate::layer::{Around, Residual};
+use crate::layer::{NormAndResidual, Residual};
 use crate::state::{Bytes, State};
 use attention::AttentionMixer;
 use bigbird::BigbirdMixer;
@@ -58,13 +58,13 @@ use s4::S4;
 use s4d::S4d;
 
 /// The mixer of a layer out of its arrays, and what surrounds it. A mixer without a fused form leaves
-/// [`Around::Residual`] as it is.
+/// [`NormAndResidual::Separate`] as it is.
 pub(crate) fn load(
     config: &MixerConfig,
     context: MixerContext,
     mut arrays: Arrays<'_>,
     residual: Residual,
-) -> Result<(Box<dyn SequenceMixer>, Around)> {
+) -> Result<(Box<dyn SequenceMixer>, NormAndResidual)> {
     let (arrays, h) = (&mut arrays, context.h);
     let mixer: Box<dyn SequenceMixer> = match config {
         MixerConfig::Dss(dss) => {
@@ -113,7 +113,7 @@ pub(crate) fn load(
         MixerConfig::Luna(config) => Box::new(LunaMixer::new(*config, context, arrays)?),
         MixerConfig::WaveganD(_) => unreachable!("a stack of its own has no blocks"),
     };
-    Ok((mixer, Around::Residual(residual)))
+    Ok((mixer, NormAndResidual::Separate(residual)))
 }
 
 fn recurrent(net: impl Net, context: MixerContext) -> Result<Box<dyn SequenceMixer>> {
@@ -123,7 +123,7 @@ fn recurrent(net: impl Net, context: MixerContext) -> Result<Box<dyn SequenceMix
 /// A map of sequences `[L, H]` -> `[L, H]`, of whole ones and position by position.
 pub(crate) trait SequenceMixer: Send + Sync {
     /// The most positions of a whole sequence; `None`: any number.
-    fn max_len(&self) -> Option<Limit> {
+    fn max_len(&self) -> Option<LengthLimit> {
         None
     }
 
@@ -148,7 +148,7 @@ pub(crate) trait SequenceMixer: Send + Sync {
     fn set_side(&self, _workspace: &mut Workspace, _p: &[f32]) {}
 
     /// The most positions of a stream.
-    fn max_steps(&self) -> Option<Limit> {
+    fn max_steps(&self) -> Option<LengthLimit> {
         self.max_len()
     }
 
@@ -213,7 +213,7 @@ fn check_forwards(context: &MixerContext) -> Result<()> {
 pub(crate) type Workspace = Box<dyn Any + Send + Sync>;
 
 /// An end that sequences have.
-pub(crate) struct Limit {
+pub(crate) struct LengthLimit {
     /// Positions that can be computed.
     pub length: usize,
     /// What ends there.

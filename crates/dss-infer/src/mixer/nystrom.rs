@@ -5,7 +5,7 @@ use dss_format::mixer::NystromConfig;
 use dss_kernels::frozen::{Linear, Scratch};
 
 use super::heads::attend;
-use super::{Limit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -128,10 +128,10 @@ fn product(a: &[f64], b: &[f64], m: usize) -> Vec<f64> {
 }
 
 impl SequenceMixer for NystromMixer {
-    fn max_len(&self) -> Option<Limit> {
+    fn max_len(&self) -> Option<LengthLimit> {
         let length = self.config.length(self.context.len);
         let why = "its landmarks are spread over so many (Nyströmformer)".to_owned();
-        Some(Limit { length, why })
+        Some(LengthLimit { length, why })
     }
 
     fn workspace(&self, l: usize) -> Result<Workspace> {

@@ -1,5 +1,6 @@
 //! What the attention family shares: linear maps between channels and heads.
 
+use dss_format::mixer::AttentionConfig;
 use dss_kernels::frozen::{Linear, Scratch};
 
 use crate::arrays::Arrays;
@@ -29,7 +30,7 @@ pub(super) struct Projections {
 
 /// Rows of queries, keys, values and results, `[L, Q]` each.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct QkvRows {
     pub q: Vec<f32>,
     pub k: Vec<f32>,
     pub v: Vec<f32>,
@@ -37,7 +38,7 @@ pub(super) struct Rows {
     pub scratch: Scratch<f32>,
 }
 
-impl Rows {
+impl QkvRows {
     pub(super) fn new(l: usize, width: usize) -> Self {
         let zeros = || vec![0.0; l * width];
         Self { q: zeros(), k: zeros(), v: zeros(), y: zeros(), scratch: Scratch::parallel(l) }
@@ -52,16 +53,22 @@ impl Rows {
 }
 
 impl Projections {
-    pub(super) fn new(arrays: &mut Arrays<'_>, [h, width]: [usize; 2], bias: bool) -> Result<Self> {
-        let mut map = |name: &str, outputs: usize| projection(arrays, name, outputs, bias);
+    pub(super) fn new(arrays: &mut Arrays<'_>, config: AttentionConfig, h: usize) -> Result<Self> {
+        let width = config.width_in(h);
+        let mut map = |name: &str, outputs: usize| projection(arrays, name, outputs, config.bias);
         let qkv = [map("q", width)?, map("k", width)?, map("v", width)?];
         Ok(Self { qkv, out: map("out", h)? })
     }
 
+    /// Q.
+    pub(super) fn width(&self) -> usize {
+        self.out.inputs()
+    }
+
     /// u `[L, H]` -> q, k, v.
-    pub(super) fn split(&self, u: &[f32], rows: &mut Rows) -> Result<()> {
-        rows.fit(u.len() / self.out.outputs() * self.out.inputs());
-        let Rows { q, k, v, scratch, .. } = rows;
+    pub(super) fn split(&self, u: &[f32], rows: &mut QkvRows) -> Result<()> {
+        rows.fit(u.len() / self.out.outputs() * self.width());
+        let QkvRows { q, k, v, scratch, .. } = rows;
         for (map, rows) in self.qkv.iter().zip([q, k, v]) {
             map.forward(u, rows, scratch)?;
         }
@@ -69,7 +76,7 @@ impl Projections {
     }
 
     /// y -> `[L, H]`.
-    pub(super) fn join(&self, rows: &mut Rows, out: &mut [f32]) -> Result<()> {
+    pub(super) fn join(&self, rows: &mut QkvRows, out: &mut [f32]) -> Result<()> {
         Ok(self.out.forward(&rows.y, out, &mut rows.scratch)?)
     }
 }

@@ -7,8 +7,8 @@ use dss_kernels::attention::gathered::{
 };
 use dss_kernels::frozen::Linear;
 
-use super::projections::{Rows, projection};
-use super::{Limit, MixerState, SequenceMixer, Workspace};
+use super::projections::{QkvRows, projection};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -69,9 +69,9 @@ fn unit(x: &[f32], d: usize, k: &mut [f32]) {
 }
 
 impl SequenceMixer for ReformerMixer {
-    fn max_len(&self) -> Option<Limit> {
+    fn max_len(&self) -> Option<LengthLimit> {
         let why = "its chunks are those of the training length (Reformer)".to_owned();
-        Some(Limit { length: self.context.len, why })
+        Some(LengthLimit { length: self.context.len, why })
     }
 
     fn workspace(&self, l: usize) -> Result<Workspace> {
@@ -84,15 +84,15 @@ impl SequenceMixer for ReformerMixer {
         let self_last = !self.is_lra();
         let config = GatheredConfig { batch: 1, len, heads, head_dim, scale, causal, self_last };
         let saved = vec![0.0f32; config.saved_len()];
-        Ok(Box::new((Gathered::<f32>::new(config)?, saved, Rows::new(len, self.width()))))
+        Ok(Box::new((Gathered::<f32>::new(config)?, saved, QkvRows::new(len, self.width()))))
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<(Gathered<f32>, Vec<f32>, Rows)>();
+        let own = workspace.downcast_mut::<(Gathered<f32>, Vec<f32>, QkvRows)>();
         let (gathered, saved, rows) = own.expect("a workspace of this mixer");
         let (width, heads, sizes) = (self.width(), self.config.heads, self.sizes());
         let used = u.len() / self.context.h * width;
-        let Rows { q, k, v: values, y, scratch } = rows;
+        let QkvRows { q, k, v: values, y, scratch } = rows;
         self.qk.forward(u, &mut q[..used], scratch)?;
         self.v.forward(u, &mut values[..used], scratch)?;
         if self.is_lra() {

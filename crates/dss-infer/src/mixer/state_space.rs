@@ -9,12 +9,12 @@ use dss_kernels::frozen::{Norm, Rows, RowsParams};
 use dss_kernels::{C64, Conv, Recurrence, s4};
 
 use super::{
-    Limit, MixerState, SequenceMixer, StateValue, Workspace, check_forwards, no_step, own_state,
-    read_own_state,
+    LengthLimit, MixerState, SequenceMixer, StateValue, Workspace, check_forwards, no_step,
+    own_state, read_own_state,
 };
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
-use crate::layer::{Around, Residual};
+use crate::layer::{NormAndResidual, Residual};
 use crate::linear::LinearWeights;
 use crate::state::{Bytes, State};
 
@@ -91,11 +91,11 @@ pub(super) fn load<S: StateSpace>(
     context: MixerContext,
     arrays: &mut Arrays<'_>,
     residual: Residual,
-) -> Result<(Box<dyn SequenceMixer>, Around)> {
+) -> Result<(Box<dyn SequenceMixer>, NormAndResidual)> {
     let config = config.clone();
     let mixer = StateSpaceMixer { system, config, context, recurrence: OnceLock::new() };
     let (d, out) = (arrays.take("d"), arrays.linear("out"));
-    let around = Around::Fused(rows(&d, out, residual, mixer.settings().glu)?);
+    let around = NormAndResidual::Fused(rows(&d, out, residual, mixer.settings().glu)?);
     Ok((Box::new(mixer), around))
 }
 
@@ -164,14 +164,14 @@ impl<S: StateSpace> StateSpaceMixer<S> {
 }
 
 impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
-    fn max_len(&self) -> Option<Limit> {
+    fn max_len(&self) -> Option<LengthLimit> {
         let (growing, length) = (self.system.growing_modes(), self.sizes().norm_len);
         let ends = growing > 0 && self.settings().taps(usize::MAX) > length;
         ends.then(|| {
             let why = format!(
                 "{growing} modes of a layer have Re λ > 0, and their softmax kernel ends at the training length"
             );
-            Limit { length, why }
+            LengthLimit { length, why }
         })
     }
 
@@ -204,10 +204,12 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
         Ok(conv.forward(u, v)?)
     }
 
-    fn max_steps(&self) -> Option<Limit> {
+    fn max_steps(&self) -> Option<LengthLimit> {
         let cut = self.settings().kernel_len;
-        let cut = (cut > 0)
-            .then(|| Limit { length: cut, why: "its kernels are cut there (kernel_len)".into() });
+        let cut = (cut > 0).then(|| LengthLimit {
+            length: cut,
+            why: "its kernels are cut there (kernel_len)".into(),
+        });
         self.max_len().or(cut)
     }
 

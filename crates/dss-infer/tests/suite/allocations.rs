@@ -38,6 +38,6 @@ fn steps_do_not_allocate() {
     }
     let model = Spec::tokens(2, 24, 16, 30).model();
     let mut generator = model.generator(&[1, 2], Sampling::default()).unwrap();
-    let next = || assert!(generator.next_token().unwrap() < 30);
+    let next = || assert!(generator.next_token(&model).unwrap() < 30);
     assert_eq!(allocations(next), 0, "generation");
 }

@@ -6,7 +6,7 @@ use dss_infer::{Input, Model};
 
 fn text(model: &Model, sampling: Sampling) -> Vec<u32> {
     let mut generator = model.generator(&[1, 2, 3], sampling).unwrap();
-    (0..200).map(|_| generator.next_token().unwrap()).collect()
+    (0..200).map(|_| generator.next_token(model).unwrap()).collect()
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn generation_is_the_forward_pass() {
     let model = Spec::tokens(2, 8, 6, 12).model();
     let mut generator = model.generator(&[5], Sampling::default()).unwrap();
     let mut all = vec![5];
-    all.extend((0..50).map(|_| generator.next_token().unwrap()));
+    all.extend((0..50).map(|_| generator.next_token(&model).unwrap()));
     let whole = model.forward(Input::Tokens(&all)).unwrap();
     for (got, want) in generator.logits().iter().zip(&whole[50 * 12..]) {
         assert!((got - want).abs() < 1e-4, "{got} {want}");
