@@ -4,7 +4,6 @@ use std::path::Path;
 
 use documented::DocumentedFields;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
 
 use crate::adding::AddingConfig;
 use crate::delay::DelayConfig;
@@ -39,21 +38,77 @@ pub fn help_line(doc: &str) -> String {
 /// The settings of one kind of task: what each task file implements. The doc comments of its fields are what
 /// `dss config show` prints.
 ///
-/// Keys that several tasks have mean the same in all of them, and [`TaskConfig`] reads them by their names: `dir`,
-/// `path` and `reviews` are places of data; `train`, `val` and `test` are counts of examples; `len` or `length` is the
-/// length L; `skip_bad` leaves faulty files out.
+/// What a task shares with others is in its line of `tasks!`: the `file` or `folders` with its data, the `counts` of
+/// examples for training, validation and test, the `length` L, and the key that `skips` faulty files.
 pub trait TaskSource: Default + DocumentedFields {
     /// Makes or reads the data. `name` is the task's name, `data_dir` the folder given with `--data`.
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task>;
 }
 
 macro_rules! tasks {
-    ($(#[doc = $about:literal] $name:literal => $variant:ident($config:ty),)*) => {
+    ($(
+        #[doc = $about:literal]
+        $name:literal => $variant:ident($config:ty:
+            $(file($file:ident))? $(folders($($folder:ident),+))? $(counts($($count:ident),+))?
+            $(length($length:ident))? $(skips($skips:ident))?
+        ),
+    )*) => {
         /// A task and its settings; in TOML the key `name` says which task it is.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "name")]
         pub enum TaskConfig {
             $(#[doc = $about] #[serde(rename = $name)] $variant($config),)*
+        }
+
+        #[allow(unused_variables, reason = "no task has all of these settings")]
+        impl TaskConfig {
+            /// The same task, the paths of its data absolute: they then hold wherever the program is started.
+            pub fn located(&self, data_dir: Option<&Path>) -> Self {
+                let mut task = self.clone();
+                match &mut task {
+                    $(Self::$variant(config) => {
+                        // A task that reads a file also takes it from `--data`.
+                        $(if config.$file.is_empty() && let Some(file) = data_dir && file.is_file() {
+                            config.$file = file.to_string_lossy().into_owned();
+                        })?
+                        $(io::locate(&mut config.$file, data_dir);)?
+                        $($(io::locate(&mut config.$folder, data_dir);)+)?
+                    })*
+                }
+                task
+            }
+
+            /// The same task, faulty files left out if it can do that.
+            pub fn skipping_bad(&self) -> Self {
+                let mut task = self.clone();
+                match &mut task { $(Self::$variant(config) => { $(config.$skips = true;)? })* }
+                task
+            }
+
+            /// Where the settings say that the data are.
+            pub fn place(&self) -> Option<&str> {
+                let places: &[&String] = match self {
+                    $(Self::$variant(config) => &[$(&config.$file)? $($(&config.$folder),+)?],)*
+                };
+                places.first().map(|place| place.as_str()).filter(|place| !place.is_empty())
+            }
+
+            /// Examples for training, validation and test that the settings ask for, 0 = all; `None` if they say
+            /// nothing.
+            pub fn counts(&self) -> Option<[usize; 3]> {
+                let counts: &[usize] = match self {
+                    $(Self::$variant(config) => &[$($(config.$count),+)?],)*
+                };
+                counts.try_into().ok()
+            }
+
+            /// The length L that the settings ask for, 0 = as long as needed; `None` if they say nothing.
+            pub fn length(&self) -> Option<usize> {
+                let lengths: &[usize] = match self {
+                    $(Self::$variant(config) => &[$(config.$length)?],)*
+                };
+                lengths.first().copied()
+            }
         }
 
         impl TaskConfig {
@@ -110,109 +165,44 @@ macro_rules! tasks {
 /// Tasks and keys of version 0.1 that files may still have, and that have no effect.
 const OBSOLETE: [(&str, &str); 1] = [("listops", "cache")];
 
-/// Keys that say where data are.
-const PLACES: [&str; 3] = ["dir", "path", "reviews"];
-
 impl TaskConfig {
     /// Whether files may still have this key of a task although it has no effect any more.
     pub fn is_obsolete(task: &str, key: &str) -> bool {
         OBSOLETE.contains(&(task, key))
     }
-
-    /// The same task, the paths of its data absolute: they then hold wherever the program is started.
-    pub fn located(&self, data_dir: Option<&Path>) -> Self {
-        self.with_keys(|keys| {
-            // A task with the key `path` also takes its file from `--data`.
-            if let (Some(Value::String(path)), Some(file)) = (keys.get_mut("path"), data_dir)
-                && path.is_empty()
-                && file.is_file()
-            {
-                *path = file.to_string_lossy().into_owned();
-            }
-            for key in PLACES {
-                if let Some(Value::String(path)) = keys.get_mut(key) {
-                    io::locate(path, data_dir);
-                }
-            }
-        })
-    }
-
-    /// The same task, faulty files left out if it can do that.
-    pub fn skipping_bad(&self) -> Self {
-        self.with_keys(|keys| {
-            if let Some(skip_bad) = keys.get_mut("skip_bad") {
-                *skip_bad = true.into();
-            }
-        })
-    }
-
-    /// Where the settings say that the data are.
-    pub fn place(&self) -> Option<String> {
-        let keys = self.keys();
-        let place = ["dir", "path"].iter().find_map(|key| keys.get(*key)?.as_str());
-        place.filter(|place| !place.is_empty()).map(str::to_owned)
-    }
-
-    /// Examples for training, validation and test that the settings ask for, 0 = all; `None` if they say nothing.
-    pub fn counts(&self) -> Option<[usize; 3]> {
-        let keys = self.keys();
-        let count = |key: &str| Some(keys.get(key)?.as_u64()? as usize);
-        Some([count("train")?, count("val")?, count("test")?])
-    }
-
-    /// The length L that the settings ask for, 0 = as long as needed; `None` if they say nothing.
-    pub fn length(&self) -> Option<usize> {
-        let keys = self.keys();
-        let length = keys.get("len").or(keys.get("length"))?;
-        length.as_u64().map(|length| length as usize)
-    }
-
-    /// Every key with its value.
-    fn keys(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(keys)) => keys,
-            _ => unreachable!("settings are plain data"),
-        }
-    }
-
-    fn with_keys(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Self {
-        let mut keys = self.keys();
-        change(&mut keys);
-        serde_json::from_value(Value::Object(keys)).expect("values keep their types")
-    }
 }
 
 tasks! {
     /// Nested list operations (Long Range Arena), generated or from the official files.
-    "listops" => Listops(ListopsConfig),
+    "listops" => Listops(ListopsConfig: folders(dir) counts(train, val, test) length(len)),
     /// Film reviews, positive or negative (IMDB), as characters.
-    "text" => Text(TextConfig),
+    "text" => Text(TextConfig: folders(dir) counts(train, val, test) length(len) skips(skip_bad)),
     /// Whether two documents belong together (AAN citations, or reviews of one film), as characters.
-    "retrieval" => Retrieval(RetrievalConfig),
+    "retrieval" => Retrieval(RetrievalConfig: folders(dir, reviews) counts(train, val, test) length(len) skips(skip_bad)),
     /// MNIST digits as 784 pixels, row by row.
-    "smnist" => Smnist(MnistConfig),
+    "smnist" => Smnist(MnistConfig: folders(dir) counts(train, val, test)),
     /// MNIST digits as 784 pixels in bit-reversed order.
-    "pmnist" => Pmnist(MnistConfig),
+    "pmnist" => Pmnist(MnistConfig: folders(dir) counts(train, val, test)),
     /// Whether two marked ends are on one path (Long Range Arena), 32 × 32 pixels, generated or from files.
-    "pathfinder" => Pathfinder(PathfinderConfig),
+    "pathfinder" => Pathfinder(PathfinderConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
     /// Pathfinder with 128 × 128 pixels, a sequence of 16,384.
-    "path-x" => PathX(PathfinderConfig),
+    "path-x" => PathX(PathfinderConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
     /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
-    "image" => Image(ImageConfig),
+    "image" => Image(ImageConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
     /// Speech Commands: the word of a clip, from its 16,000 samples.
-    "speech" => Speech(SpeechConfig),
+    "speech" => Speech(SpeechConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
     /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
-    "speech-mfcc" => SpeechMfcc(SpeechConfig),
+    "speech-mfcc" => SpeechMfcc(SpeechConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
     /// Which character (or byte) comes next, of any text.
-    "lm" => Lm(LmConfig),
+    "lm" => Lm(LmConfig: file(path) length(len)),
     /// The next values of a column of a table.
-    "forecast" => Forecast(ForecastConfig),
+    "forecast" => Forecast(ForecastConfig: file(path) counts(train, val, test)),
     /// Repeat each symbol d steps later.
-    "delay" => Delay(DelayConfig),
+    "delay" => Delay(DelayConfig: counts(train, val, test) length(length)),
     /// Add the two marked numbers of a sequence.
-    "adding" => Adding(AddingConfig),
+    "adding" => Adding(AddingConfig: counts(train, val, test) length(length)),
     /// Your own labelled sequences.
-    "files" => Files(FilesConfig),
+    "files" => Files(FilesConfig: file(path)),
 }
 
 #[cfg(test)]
@@ -263,7 +253,7 @@ mod tests {
                 let mut settings = json.clone();
                 settings[key] = "there".into();
                 let config: TaskConfig = serde_json::from_value(settings).unwrap();
-                assert_eq!(config.place().as_deref(), Some("there"), "{name}");
+                assert_eq!(config.place(), Some("there"), "{name}");
             }
         }
     }

@@ -71,9 +71,9 @@ impl Error {
 
     /// Says that the data folder does not exist, where data were looked for in it.
     pub(crate) fn with_missing_folder(mut self, folder: &Path) -> Self {
-        let note = format!("the data folder {} does not exist", folder.display());
+        let note = format!("{} does not exist", folder.display());
         match &mut self {
-            Self::Missing { hint, .. } => *hint = format!("{note}; {hint}"),
+            Self::Missing { hint, .. } => *hint = format!("{note}. {hint}"),
             Self::Setting { key: "path" | "dir" | "reviews", what, .. } => {
                 *what = format!("{what} ({note})");
             }
@@ -121,7 +121,7 @@ impl Error {
 
 fn list(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
-        return "no folder (no data folder was given)".into();
+        return "no folder: none was given".into();
     }
     paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
 }

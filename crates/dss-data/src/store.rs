@@ -251,7 +251,9 @@ impl Store {
         bytes.ok_or_else(|| {
             // The next start builds it from the source.
             let _ = fs::remove_file(&self.path);
-            let what = format!("example {i} is damaged; this cache file was removed: start again");
+            let what = format!(
+                "example {i} is damaged; this cache file was removed, and the next start makes it again"
+            );
             Error::content(&self.path, what)
         })
     }

@@ -1,10 +1,16 @@
 //! The table of all data sets. Sizes and checksums are those of the published files.
 
-use super::{Archive, Entry, Form, Official, Sum};
+use super::{Archive, CatalogueEntry, FileChecksum, FileSet, Official};
 
-const FROM_FILES: Entry =
-    Entry { tasks: &[], generated: false, forms: &[], official: None, sums: &[], picture: false };
-const GENERATED: Entry = Entry { generated: true, ..FROM_FILES };
+const FROM_FILES: CatalogueEntry = CatalogueEntry {
+    tasks: &[],
+    generated: false,
+    forms: &[],
+    official: None,
+    sums: &[],
+    picture: false,
+};
+const GENERATED: CatalogueEntry = CatalogueEntry { generated: true, ..FROM_FILES };
 const ONE_VERSION: Official =
     Official { about: "", licence: "", archives: &[], others: &[], then: None };
 
@@ -18,23 +24,23 @@ const LRA: &[Archive] = &[Archive {
     sha256: None,
 }];
 
-pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
+pub(super) const ENTRIES: &[CatalogueEntry] = &[
+    CatalogueEntry {
         tasks: &["listops"],
-        forms: &[Form {
+        forms: &[FileSet {
             about: "the tables of the Long Range Arena",
             folders: &[""],
             files: &[&["basic_train.tsv"], &["basic_val.tsv"], &["basic_test.tsv"]],
         }],
         ..GENERATED
     },
-    Entry { tasks: &["delay", "adding"], ..GENERATED },
+    CatalogueEntry { tasks: &["delay", "adding"], ..GENERATED },
     MNIST,
     IMDB,
-    Entry {
+    CatalogueEntry {
         tasks: &["retrieval"],
         forms: &[
-            Form {
+            FileSet {
                 about: "the tables of the Long Range Arena",
                 folders: RETRIEVAL,
                 files: &[
@@ -43,7 +49,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                     &["new_aan_pairs.test.tsv"],
                 ],
             },
-            Form {
+            FileSet {
                 about: "pairs of film reviews, with those of the task text beside them",
                 folders: RETRIEVAL,
                 files: &[
@@ -65,7 +71,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         ..FROM_FILES
     },
     CIFAR10,
-    Entry {
+    CatalogueEntry {
         tasks: &["pathfinder", "path-x"],
         official: Some(Official {
             about: LRA_ABOUT,
@@ -92,9 +98,9 @@ const RETRIEVAL: &[&str] = &[
     "lra_release/lra_release/tsv_data",
 ];
 
-const SHAKESPEARE: Entry = Entry {
+const SHAKESPEARE: CatalogueEntry = CatalogueEntry {
     tasks: &["lm"],
-    forms: &[Form {
+    forms: &[FileSet {
         about: "tiny Shakespeare; any other text with --data FILE",
         folders: &["", "text_lm", "tinyshakespeare"],
         files: &[&["tinyshakespeare_input.txt", "tinyshakespeare.txt", "input.txt"]],
@@ -110,16 +116,16 @@ const SHAKESPEARE: Entry = Entry {
         }],
         ..ONE_VERSION
     }),
-    sums: &[Sum {
+    sums: &[FileChecksum {
         name: "tinyshakespeare_input.txt",
         sha256: "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
     }],
     ..FROM_FILES
 };
 
-const ETT: Entry = Entry {
+const ETT: CatalogueEntry = CatalogueEntry {
     tasks: &["forecast"],
-    forms: &[Form {
+    forms: &[FileSet {
         about: "ETTh1; any other table with --data FILE",
         folders: &["", "ett", "ETT-small"],
         files: &[&["ETTh1.csv"]],
@@ -135,16 +141,16 @@ const ETT: Entry = Entry {
         }],
         ..ONE_VERSION
     }),
-    sums: &[Sum {
+    sums: &[FileChecksum {
         name: "ETTh1.csv",
         sha256: "f18de3ad269cef59bb07b5438d79bb3042d3be49bdeecf01c1cd6d29695ee066",
     }],
     ..FROM_FILES
 };
 
-const MNIST: Entry = Entry {
+const MNIST: CatalogueEntry = CatalogueEntry {
     tasks: &["smnist", "pmnist"],
-    forms: &[Form {
+    forms: &[FileSet {
         about: "the four idx files of MNIST",
         folders: &["", "mnist"],
         files: &[
@@ -186,19 +192,19 @@ const MNIST: Entry = Entry {
         ..ONE_VERSION
     }),
     sums: &[
-        Sum {
+        FileChecksum {
             name: "train-images-idx3-ubyte",
             sha256: "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
         },
-        Sum {
+        FileChecksum {
             name: "train-labels-idx1-ubyte",
             sha256: "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
         },
-        Sum {
+        FileChecksum {
             name: "t10k-images-idx3-ubyte",
             sha256: "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
         },
-        Sum {
+        FileChecksum {
             name: "t10k-labels-idx1-ubyte",
             sha256: "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         },
@@ -207,20 +213,20 @@ const MNIST: Entry = Entry {
     ..FROM_FILES
 };
 
-const IMDB: Entry = Entry {
+const IMDB: CatalogueEntry = CatalogueEntry {
     tasks: &["text"],
     forms: &[
-        Form {
+        FileSet {
             about: "two tables",
             folders: &["", "imdb", "text", "aclImdb"],
             files: &[&["imdb_train.tsv"], &["imdb_test.tsv"]],
         },
-        Form {
+        FileSet {
             about: "the official archive",
             folders: &["", "imdb", "text", "aclImdb"],
             files: &[&["aclImdb_v1.tar.gz", "aclImdb_v1.tar", "aclImdb.tar.gz", "aclImdb.tar"]],
         },
-        Form {
+        FileSet {
             about: "the official folder",
             folders: &["", "imdb", "text"],
             files: &[
@@ -230,12 +236,12 @@ const IMDB: Entry = Entry {
                 &["aclImdb/test/pos/"],
             ],
         },
-        Form {
+        FileSet {
             about: "tables of your own",
             folders: &["imdb", "text", "aclImdb"],
             files: &[&["train.tsv"], &["test.tsv"]],
         },
-        Form {
+        FileSet {
             about: "tables of your own",
             folders: &["imdb", "text", "aclImdb"],
             files: &[&["train.csv"], &["test.csv"]],
@@ -257,10 +263,10 @@ const IMDB: Entry = Entry {
 
 const CIFAR: &[&str] = &["", "cifar10", "cifar-10", "cifar-10-batches-bin"];
 
-const CIFAR10: Entry = Entry {
+const CIFAR10: CatalogueEntry = CatalogueEntry {
     tasks: &["image"],
     forms: &[
-        Form {
+        FileSet {
             about: "the official batches",
             folders: CIFAR,
             files: &[
@@ -272,12 +278,12 @@ const CIFAR10: Entry = Entry {
                 &["test_batch.bin"],
             ],
         },
-        Form {
+        FileSet {
             about: "the official archive",
             folders: CIFAR,
             files: &[&["cifar-10-binary.tar.gz"]],
         },
-        Form {
+        FileSet {
             about: "grey pictures as four idx files",
             folders: CIFAR,
             files: &[
@@ -300,27 +306,27 @@ const CIFAR10: Entry = Entry {
         ..ONE_VERSION
     }),
     sums: &[
-        Sum {
+        FileChecksum {
             name: "data_batch_1.bin",
             sha256: "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
         },
-        Sum {
+        FileChecksum {
             name: "data_batch_2.bin",
             sha256: "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
         },
-        Sum {
+        FileChecksum {
             name: "data_batch_3.bin",
             sha256: "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
         },
-        Sum {
+        FileChecksum {
             name: "data_batch_4.bin",
             sha256: "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
         },
-        Sum {
+        FileChecksum {
             name: "data_batch_5.bin",
             sha256: "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
         },
-        Sum {
+        FileChecksum {
             name: "test_batch.bin",
             sha256: "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
         },
@@ -339,21 +345,25 @@ pub(crate) const CLIPS: &[&str] = &[
     "SpeechCommands/speech_commands_v0.02",
 ];
 
-const SPEECH: Entry = Entry {
+const SPEECH: CatalogueEntry = CatalogueEntry {
     tasks: &["speech", "speech-mfcc"],
     forms: &[
-        Form { about: "a folder for each word", folders: CLIPS, files: &[&["yes/", "train/yes/"]] },
-        Form {
+        FileSet {
+            about: "a folder for each word",
+            folders: CLIPS,
+            files: &[&["yes/", "train/yes/"]],
+        },
+        FileSet {
             about: "the official archive, v0.02",
             folders: CLIPS,
             files: &[&["speech_commands_v0.02.tar.gz", "speech_commands_v0.02.tar"]],
         },
-        Form {
+        FileSet {
             about: "the official archive, v0.01",
             folders: CLIPS,
             files: &[&["speech_commands_v0.01.tar.gz", "speech_commands_v0.01.tar"]],
         },
-        Form {
+        FileSet {
             about: "an archive of the ten commands",
             folders: &["speech_commands", "speech_commands10"],
             files: &[&["sc10_core_flac.tar"]],

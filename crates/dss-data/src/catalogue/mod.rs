@@ -17,24 +17,24 @@ pub use self::sums::{Verdict, judge};
 
 /// The data of a task, or of several that read the same.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// Names of the tasks.
     pub tasks: &'static [&'static str],
     /// Whether the examples are made, unless `task.dir` names files.
     pub generated: bool,
     /// Any one of these is enough.
-    pub forms: &'static [Form],
+    pub forms: &'static [FileSet],
     /// Where the data are published.
     pub official: Option<Official>,
     /// Checksums of loose files.
-    pub sums: &'static [Sum],
+    pub sums: &'static [FileChecksum],
     /// Whether an example is a square picture, row by row.
     pub picture: bool,
 }
 
 /// One set of files that holds the data.
 #[derive(Debug)]
-pub struct Form {
+pub struct FileSet {
     /// A short description.
     pub about: &'static str,
     /// Folders where it is looked for, from the data folder.
@@ -74,7 +74,7 @@ pub struct Archive {
 
 /// The checksum of a loose file.
 #[derive(Debug)]
-pub struct Sum {
+pub struct FileChecksum {
     /// Its name, without `.gz`.
     pub name: &'static str,
     /// SHA-256 of what it unpacks to.
@@ -82,7 +82,7 @@ pub struct Sum {
 }
 
 /// The entry of a task; `None` for a task that reads the user's own files.
-pub fn entry(task: &str) -> Option<&'static Entry> {
+pub fn entry(task: &str) -> Option<&'static CatalogueEntry> {
     entries::ENTRIES.iter().find(|entry| entry.tasks.contains(&task))
 }
 
@@ -103,7 +103,7 @@ impl Official {
     }
 }
 
-impl Form {
+impl FileSet {
     /// The names of its files, the first one where there are several.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.files.iter().filter_map(|names| names.first().copied())
@@ -150,7 +150,7 @@ mod tests {
                 assert!(archive.bytes > 0);
             }
             // What is fetched is a form that is read, or something is left to do.
-            let fetched = |form: &Form| {
+            let fetched = |form: &FileSet| {
                 form.files.iter().all(|names| {
                     let named = |a: &Archive| {
                         names.iter().any(|n| a.name == *n || a.name.strip_suffix(".gz") == Some(n))

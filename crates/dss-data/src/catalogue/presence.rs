@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Entry, Form};
+use super::{CatalogueEntry, FileSet};
 use crate::{Error, Result, TaskConfig, io};
 
 /// Which data of a task are present.
@@ -22,17 +22,17 @@ pub struct Presence {
 #[derive(Debug)]
 pub struct CompleteForm {
     /// Which of the forms of the data it is.
-    pub form: &'static Form,
+    pub form: &'static FileSet,
     /// The files or folders, in the order of the form's names.
     pub files: Vec<PathBuf>,
 }
 
 /// The place that the settings of a task name: `task.dir` or `task.path`.
 pub(crate) fn given(config: &TaskConfig, data_dir: Option<&Path>) -> Option<PathBuf> {
-    config.place().map(|place| io::resolve(&place, data_dir))
+    config.place().map(|place| io::resolve(place, data_dir))
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// The data in the folder `dir`, a setting, or in the data folder if that is empty.
     pub(crate) fn find(&'static self, dir: &str, data_dir: Option<&Path>) -> Result<CompleteForm> {
         let top = match dir.is_empty() {
@@ -53,7 +53,7 @@ impl Entry {
 
     /// The sets of files of which one is needed.
     pub(crate) fn wanted(&self) -> Vec<String> {
-        let names = |form: &Form| form.names().collect::<Vec<_>>().join(", ");
+        let names = |form: &FileSet| form.names().collect::<Vec<_>>().join(", ");
         self.forms.iter().map(|form| format!("{} ({})", names(form), form.about)).collect()
     }
 
@@ -68,7 +68,8 @@ impl Entry {
         }
         let mut best: Option<(usize, Vec<&'static str>)> = None;
         for place in &looked {
-            let here = |form: &&Form| form.folders.iter().any(|folder| *place == top.join(folder));
+            let here =
+                |form: &&FileSet| form.folders.iter().any(|folder| *place == top.join(folder));
             for form in self.forms.iter().filter(here) {
                 let (files, missing) = form.look(place);
                 if missing.is_empty() {
@@ -85,7 +86,7 @@ impl Entry {
     }
 }
 
-impl Form {
+impl FileSet {
     /// The files that are there, and the names of those that are not.
     fn look(&self, place: &Path) -> (Vec<PathBuf>, Vec<&'static str>) {
         let (mut files, mut missing) = (Vec::new(), Vec::new());

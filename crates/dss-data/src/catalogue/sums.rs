@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::Entry;
+use super::CatalogueEntry;
 use crate::hash::hex;
 use crate::io as files;
 use crate::{Error, Result};
@@ -27,7 +27,7 @@ pub enum Verdict {
 
 /// SHA-256 of a file of a data set, in hex, and what it says. `progress` is told how many bytes were read.
 pub fn judge(
-    entry: Option<&Entry>,
+    entry: Option<&CatalogueEntry>,
     path: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(String, Verdict)> {
@@ -70,13 +70,13 @@ pub(crate) fn sha256(from: &mut impl Read, progress: &mut dyn FnMut(u64)) -> io:
 mod tests {
     use std::io::Write;
 
-    use super::super::{Archive, Official, Sum};
+    use super::super::{Archive, FileChecksum, Official};
     use super::*;
 
     // printf abc | sha256sum
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    const ENTRY: Entry = Entry {
+    const ENTRY: CatalogueEntry = CatalogueEntry {
         tasks: &["test"],
         generated: false,
         forms: &[],
@@ -90,7 +90,7 @@ mod tests {
             others: &[],
             then: None,
         }),
-        sums: &[Sum { name: "loose", sha256: ABC }],
+        sums: &[FileChecksum { name: "loose", sha256: ABC }],
         picture: false,
     };
 

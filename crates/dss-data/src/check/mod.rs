@@ -166,7 +166,7 @@ impl Report {
 
 impl FileReport {
     fn examine(
-        entry: Option<&catalogue::Entry>,
+        entry: Option<&catalogue::CatalogueEntry>,
         path: &Path,
         progress: &dyn Fn(&str),
     ) -> Result<Self> {

@@ -118,12 +118,17 @@ fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result
     let mut layout: Option<Layout> = None;
     let mut records = Vec::new();
     let mut decimal_comma = false;
+    let mut ways = Vec::new();
     for (class, file) in files {
         let columns = layout.as_ref().map_or(columns, Layout::columns);
-        let (content, this, commas) = read_sequence(config, &file, kind, columns)?;
-        if commas && !decimal_comma {
-            notes.push(format!("{}: numbers with a decimal comma", io::file_name(&file)).into());
-            decimal_comma = true;
+        let (content, this, reading) = read_sequence(config, &file, kind, columns)?;
+        if let Some(TableReading { way, decimal_comma: commas }) = reading {
+            decimal_comma |= commas;
+            if !ways.contains(&way) {
+                let file = io::file_name(&file);
+                notes.push(format!("{class}/{file}: a step per row{way}").into());
+                ways.push(way);
+            }
         }
         let channels = this.channels();
         let first = layout.get_or_insert(this);
@@ -140,30 +145,40 @@ fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result
     Ok(Records { records, layout, decimal_comma, notes })
 }
 
-/// One file as one sequence, and whether its numbers have a decimal comma.
+/// How a table was read.
+struct TableReading {
+    way: String,
+    decimal_comma: bool,
+}
+
+/// One file as one sequence; of a table also how it was read.
 fn read_sequence(
     config: &FilesConfig,
     file: &Path,
     kind: &str,
     columns: &[Column],
-) -> Result<(Content, Layout, bool)> {
+) -> Result<(Content, Layout, Option<TableReading>)> {
     match kind {
-        "txt" => Ok((Content::Text(document(file)?), Layout::Texts(None), false)),
+        "txt" => Ok((Content::Text(document(file)?), Layout::Texts(None), None)),
         "npy" => {
             let (channels, mut one) = arrays::sequences(read_npy(file)?, false)
                 .map_err(|what| Error::content(file, what))?;
             let content = Content::Numbers(one.pop().unwrap_or_default());
-            Ok((content, Layout::Steps { columns: Vec::new(), channels, stacked: false }, false))
+            Ok((content, Layout::Steps { columns: Vec::new(), channels, stacked: false }, None))
         }
         _ => {
             let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
             let table = open(config, file, None, &names)?;
-            let places = tables::selected(config, &table, None, tables::index_column(&table))?;
+            let index = tables::index_column(&table);
+            let places = tables::selected(config, &table, None, index)?;
+            let left_out = index.filter(|index| !places.contains(index));
+            let way = tables::writing(&table) + &tables::index_words(&table, left_out);
             let places = tables::in_order_of(columns, &table, places)?;
             let content = Content::Numbers(tables::steps(&table, &places)?);
             let (columns, channels) = (table.columns(&places), places.len());
             let layout = Layout::Steps { columns, channels, stacked: false };
-            Ok((content, layout, table.decimal_comma))
+            let reading = TableReading { way, decimal_comma: table.decimal_comma };
+            Ok((content, layout, Some(reading)))
         }
     }
 }

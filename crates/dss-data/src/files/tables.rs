@@ -1,6 +1,6 @@
 //! Sequences in tables: one per row, or one step per row.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use dss_format::encoder::{Column, LABEL_NAMES, TEXT_NAMES, find_names, is_number, listed};
 
@@ -12,6 +12,8 @@ use crate::{Error, Result, io, units};
 
 /// Rows that are looked at before a column without a name is taken for a count of the rows.
 const INDEX_ROWS: usize = 10;
+/// Cells that have to count the columns before a first row is taken for names.
+const COUNTED_CELLS: usize = 10;
 
 /// A table with a label column and either one text column or one column per step; `columns` are the steps of the
 /// table before.
@@ -25,7 +27,7 @@ pub(super) fn read_rows(
         table.take_header();
     }
     let table = &table;
-    let index = index_column(table).filter(|_| config.target == TargetChoice::Class);
+    let index = index_column(table);
     let label = label_column(config, table, index)?;
     let index = index.filter(|index| *index != label);
     let rest = selected(config, table, Some(label), index)?;
@@ -50,32 +52,48 @@ pub(super) fn read_rows(
         records.push(Record { name: format!("{file}:{line}"), content, label });
         Ok(())
     })?;
-    let name = |i: usize| match &table.header {
-        Some(names) => format!("{} ({:?})", i + 1, names.get(i).map_or("", String::as_str)),
-        None => (i + 1).to_string(),
-    };
     let content = match text {
-        Some(column) => format!("the text from column {}", name(column)),
+        Some(column) => format!("the text from column {}", column_name(table, column)),
         None => format!("{} of numbers per row", units::plural(rest.len() as u64, "step")),
     };
-    let separator = match table.separator {
-        Separator::Comma => String::new(),
-        other => format!(" separated by {}", other.plural()),
-    };
-    let decimal = if table.decimal_comma { ", decimal comma" } else { "" };
-    let header = if table.header.is_some() { "a header" } else { "no header" };
     let rows = units::plural(records.len() as u64, "row");
-    let rows = format!("{rows}{separator}{decimal}");
-    let index =
-        index.map_or(String::new(), |i| format!(", column {} only counts the rows", name(i)));
-    let label = name(label);
-    let note = format!("{file}: {rows}, {header}, label from column {label}, {content}{index}");
+    let note = format!(
+        "{file}: {rows}{}, label from column {}, {content}{}",
+        writing(table),
+        column_name(table, label),
+        index_words(table, index.filter(|index| !rest.contains(index)))
+    );
     let notes = vec![note.into()];
     let layout = match text {
         Some(column) => Layout::Texts(table.columns(&[column]).pop()),
         None => Layout::Rows(table.columns(&rest)),
     };
     Ok(Records { records, layout, decimal_comma: table.decimal_comma, notes })
+}
+
+/// How a table is written, for a note: ` separated by tabs, decimal comma, no header`.
+pub(super) fn writing(table: &Table) -> String {
+    let separator = match table.separator {
+        Separator::Comma => String::new(),
+        other => format!(" separated by {}", other.plural()),
+    };
+    let decimal = if table.decimal_comma { ", decimal comma" } else { "" };
+    let header = if table.header.is_some() { "a header" } else { "no header" };
+    format!("{separator}{decimal}, {header}")
+}
+
+/// That a column is left out, for a note.
+pub(super) fn index_words(table: &Table, index: Option<usize>) -> String {
+    let words = |i| format!(", column {} only counts the rows", column_name(table, i));
+    index.map(words).unwrap_or_default()
+}
+
+/// The number of a column from 1, and its name.
+fn column_name(table: &Table, i: usize) -> String {
+    match &table.header {
+        Some(names) => format!("{} ({:?})", i + 1, names.get(i).map_or("", String::as_str)),
+        None => (i + 1).to_string(),
+    }
 }
 
 /// The text of a row.
@@ -145,8 +163,9 @@ pub(super) fn selected(
     places.retain(|&place| Some(place) != label);
     if places.is_empty() {
         let what = format!(
-            "nothing is left beside the label; a table has {}, separated by commas (csv) or tabs (tsv)",
-            table.describe()
+            "nothing is left beside the label; the table has {}, if {} separate them: else set task.delimiter",
+            table.describe(),
+            table.separator.plural()
         );
         return Err(Error::content(&table.path, what));
     }
@@ -179,9 +198,12 @@ pub(super) fn in_order_of(
     }
 }
 
-/// Whether the first row holds names although it has numbers: what would be its label occurs nowhere else, and every
-/// other label does.
+/// Whether the first row holds names although it has numbers: they count the columns, or what would be its label occurs
+/// nowhere else, and every other label does.
 fn begins_with_names(config: &FilesConfig, table: &Table) -> Result<bool> {
+    if counts_columns(table) {
+        return Ok(true);
+    }
     let label = label_column(config, table, index_column(table))?;
     let first = table.head[0].1.get(label).map(|cell| cell.trim()).unwrap_or_default();
     if config.target != TargetChoice::Class || first.is_empty() || is_number(first) {
@@ -197,18 +219,59 @@ fn begins_with_names(config: &FilesConfig, table: &Table) -> Result<bool> {
     Ok(once && counts.len() > 1 && counts.values().all(|count| *count > 1))
 }
 
-/// The column that only counts the rows: it has no name, or the table has no header and it is the first one, and its
-/// cells are whole numbers of which each is one more than the one before.
+/// Whether the first row counts its cells from 0 or 1, but for one name that the rows below do not have there, and for
+/// nothing above an index: `kind,0,1,2`, as pandas writes columns without names.
+fn counts_columns(table: &Table) -> bool {
+    let first: Vec<&str> = table.head[0].1.iter().map(|cell| cell.trim()).collect();
+    let cells = first.strip_prefix(&[""]).unwrap_or(&first);
+    let names: Vec<&str> = cells.iter().copied().filter(|cell| !is_number(cell)).collect();
+    let numbers: Vec<&str> = cells.iter().copied().filter(|cell| is_number(cell)).collect();
+    let counts_from = |start: usize| {
+        numbers.iter().zip(start..).all(|(cell, number)| cell.parse::<usize>() == Ok(number))
+    };
+    let is_name = |name: &str| {
+        let place = first.iter().position(|cell| *cell == name);
+        let below =
+            |row: &[String]| place.is_some_and(|i| row.get(i).is_some_and(|c| c.trim() == name));
+        !name.is_empty() && !table.head[1..].iter().any(|(_, row)| below(row))
+    };
+    // Few cells may be data; an example does not begin with an empty cell.
+    let enough = numbers.len() >= COUNTED_CELLS || cells.len() < first.len() && !numbers.is_empty();
+    enough
+        && names.len() <= 1
+        && names.into_iter().all(is_name)
+        && (counts_from(0) || counts_from(1))
+}
+
+/// The column that only counts the rows: whole numbers without a name, all of them different; in a table without a
+/// header the first column, each number one more than the one before.
 pub(super) fn index_column(table: &Table) -> Option<usize> {
-    let unnamed = |name: &String| name.is_empty() || name.starts_with("Unnamed:");
-    let (place, least) = match &table.header {
-        Some(names) => (names.iter().position(unnamed)?, 2),
-        None => (0, INDEX_ROWS),
+    let place = match &table.header {
+        Some(names) => names.iter().position(|name| is_unnamed(name))?,
+        None => 0,
     };
     let numbers = table.head.iter().map(|(_, row)| row.get(place)?.trim().parse::<i64>().ok());
     let numbers = numbers.collect::<Option<Vec<_>>>()?;
-    let counts = numbers.len() >= least && numbers.windows(2).all(|two| two[1] == two[0] + 1);
+    let counts = match &table.header {
+        Some(_) => {
+            numbers.len() > 1 && numbers.iter().collect::<HashSet<_>>().len() == numbers.len()
+        }
+        None => numbers.len() >= INDEX_ROWS && numbers.windows(2).all(|two| two[1] == two[0] + 1),
+    };
     (counts && table.width() > 1).then_some(place)
+}
+
+/// Whether a column has no name, or the one that pandas gives it then.
+fn is_unnamed(name: &str) -> bool {
+    name.is_empty() || name.starts_with("Unnamed:")
+}
+
+/// The column of a header whose name is not a number, if all others are.
+fn only_name(table: &Table) -> Option<usize> {
+    let mut names = table.header.iter().flatten().enumerate();
+    let mut named = names.by_ref().filter(|(_, name)| !is_unnamed(name) && !is_number(name));
+    let (place, _) = named.next()?;
+    named.next().is_none().then_some(place)
 }
 
 fn label_column(config: &FilesConfig, table: &Table, index: Option<usize>) -> Result<usize> {
@@ -218,6 +281,7 @@ fn label_column(config: &FilesConfig, table: &Table, index: Option<usize>) -> Re
     Ok(LABEL_NAMES
         .iter()
         .find_map(|name| table.named(name))
+        .or_else(|| only_name(table))
         .unwrap_or(usize::from(index == Some(0))))
 }
 

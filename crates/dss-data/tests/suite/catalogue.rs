@@ -4,7 +4,7 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use dss_data::catalogue::{Availability, Entry, Form, entry, list};
+use dss_data::catalogue::{Availability, CatalogueEntry, FileSet, entry, list};
 use dss_data::make::{Make, is_made, make};
 use dss_data::{Error, TaskConfig};
 
@@ -18,7 +18,7 @@ fn with(task: &str, changes: serde_json::Value) -> TaskConfig {
 }
 
 /// Files of this form without any content.
-fn put(form: &Form, folder: &Path) {
+fn put(form: &FileSet, folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     for name in form.names() {
         match name.strip_suffix('/') {
@@ -28,11 +28,11 @@ fn put(form: &Form, folder: &Path) {
     }
 }
 
-fn entry_of(task: &str) -> &'static Entry {
+fn entry_of(task: &str) -> &'static CatalogueEntry {
     entry(task).unwrap()
 }
 
-fn known() -> impl Iterator<Item = (&'static str, &'static Entry)> {
+fn known() -> impl Iterator<Item = (&'static str, &'static CatalogueEntry)> {
     TaskConfig::NAMES.iter().filter_map(|&task| Some((task, entry(task)?)))
 }
 

@@ -209,7 +209,16 @@ fn tables_of_pandas() {
     );
     let index = read("index.csv", format!(",label,0,1,2\n{indexed}"));
     assert!(index.ends_with("column 1 (\"\") only counts the rows"), "{index}");
-    read("index-no-header.csv", indexed);
+    read("index-no-header.csv", indexed.clone());
+    // The index of a part of a shuffled table.
+    let shuffled: String = (0..40).map(|i| format!("{},{}", i * 7 % 40 + 3, row(i))).collect();
+    let index = read("shuffled.csv", format!(",label,0,1,2\n{shuffled}"));
+    assert!(index.ends_with("column 1 (\"\") only counts the rows"), "{index}");
+    // The column with a name is the label, wherever it is.
+    let last = |i: usize| format!("{i},{i},0.5,-{i},{}\n", ["up", "down"][i % 2]);
+    let last: String = (0..40).map(last).collect();
+    read("last.csv", format!(",0,1,2,kind\n{last}"));
+    read("short-index.csv", format!(",kind,0,1,2\n{indexed}"));
     // Columns without names are numbered; the label is the first one.
     let long: String = (0..40).map(|i| format!("{},{}{i}\n", i % 2, "0.5,".repeat(9))).collect();
     let numbered = format!("0,1,2,3,4,5,6,7,8,9,10\n{long}");
@@ -218,9 +227,46 @@ fn tables_of_pandas() {
     assert!(task.notes[0].to_string().contains("40 rows, a header"), "{:?}", task.notes);
     let read = predict(&task, &folder.path("numbered.csv")).unwrap();
     assert_eq!((read.len(), &*read[0].0), (40, "numbered.csv:2"));
+    // A class of one example does not make the name of the label another class.
+    let row = |i: usize| {
+        format!("{},{}{i}\n", ["a", "b", "c"][if i == 20 { 2 } else { i % 2 }], "0.5,".repeat(9))
+    };
+    let rows_of_ten: String = (0..21).map(row).collect();
+    let named = format!("kind,0,1,2,3,4,5,6,7,8,9\n{rows_of_ten}");
+    let task = load(config(&folder.write("single.csv", named).path("single.csv")));
+    assert_eq!(classes(&task), ["a", "b", "c"]);
+    // A number to predict is not beside the count of the rows.
+    let measured: String = (0..40).map(|i| format!("{i},{}.5,{i},0.5,-{i}\n", i % 3)).collect();
+    for (name, head) in [("values.csv", ",label,0,1,2\n"), ("values-no-header.csv", "")] {
+        let path = folder.write(name, format!("{head}{measured}")).path(name);
+        let task = load(FilesConfig { target: TargetChoice::Value, ..config(&path) });
+        assert_eq!(task.spec.len, 3, "{name}");
+        let fifth = (values(&[5.0, 0.5, -5.0]), Target::Values(vec![2.5]));
+        assert!(examples(&task).contains(&fifth), "{name}");
+    }
     // A first row whose class occurs again is an example.
     let yes = rows.replace("up", "y").replace("down", "n");
     assert_eq!(sizes(&load(config(&folder.write("y.csv", yes).path("y.csv")))), [24, 8, 8]);
+}
+
+#[test]
+fn a_count_of_the_steps_is_no_channel() {
+    let folder = Folder::new();
+    for i in 0..40 {
+        let rows: String = (0..12).map(|step| format!("{step},{i}.5\n")).collect();
+        folder.write(&format!("data/{}/{i}.csv", ["a", "b"][i % 2]), rows);
+    }
+    let task = load(config(&folder.path("data")));
+    assert_eq!(task.spec.input, InputKind::Values { channels: 1 });
+    let note = task.notes[0].to_string();
+    assert_eq!(note, "a/0.csv: a step per row, no header, column 1 only counts the rows");
+    folder.write("new.csv", "4.5\n".repeat(12));
+    for file in ["new.csv", "data/a/4.csv"] {
+        let read = predict(&task, &folder.path(file)).unwrap();
+        assert_eq!(read[0].1, values(&[4.5; 12]), "{file}");
+    }
+    let columns = FilesConfig { columns: "1,2".into(), ..config(&folder.path("data")) };
+    assert_eq!(load(columns).notes[0].to_string(), "a/0.csv: a step per row, no header");
 }
 
 #[test]
@@ -545,7 +591,7 @@ fn the_file_may_be_named_by_the_data_folder() {
     let file = folder.write("x.csv", numbers_csv(true)).path("x.csv");
     let task = TaskConfig::Files(FilesConfig::default());
     assert_eq!(task.load(Some(&file), &|_| {}).unwrap().train.len(), 24);
-    assert_eq!(task.located(Some(&file)).place().as_deref(), file.to_str());
+    assert_eq!(task.located(Some(&file)).place(), file.to_str());
     assert!(task.load(Some(folder.0.path()), &|_| {}).is_err(), "a folder is not meant");
 }
 

@@ -18,7 +18,7 @@ fn rules(t: &TrainConfig) -> Vec<Rule> {
         count("accumulate", t.accumulate),
         (
             "shards",
-            t.shards.to_string(),
+            format!("{} (train.batch = {})", t.shards, t.batch),
             t.shards >= 1 && t.batch.is_multiple_of(t.shards),
             "a divisor of train.batch",
         ),

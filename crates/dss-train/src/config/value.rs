@@ -42,7 +42,9 @@ impl de::Error for WrongValue {
     }
 
     fn unknown_variant(name: &str, expected: &'static [&'static str]) -> Self {
-        let names: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
+        // A character such as a tab may stand for a name.
+        let names = expected.iter().filter(|name| name.starts_with(char::is_alphanumeric));
+        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
         let names = match names.as_slice() {
             [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
             names => names.join(", "),
@@ -159,6 +161,7 @@ mod tests {
     #[derive(Debug, Deserialize, PartialEq)]
     #[serde(rename_all = "kebab-case")]
     enum Kind {
+        #[serde(alias = ",")]
         First,
         SecondOne,
     }

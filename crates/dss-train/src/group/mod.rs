@@ -10,6 +10,8 @@
 //! that fails between two of them takes part in the next one.
 
 mod alone;
+#[cfg(all(feature = "mpi", unix))]
+mod launcher;
 mod members;
 #[cfg(feature = "mpi")]
 mod mpi;

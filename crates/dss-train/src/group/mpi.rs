@@ -179,6 +179,12 @@ impl Transport for Mpi {
     }
 
     fn abort(&self, code: i32) -> ! {
+        // Its launcher ends the job more reliably than Open MPI's own abort, which may meet the end of another rank.
+        #[cfg(unix)]
+        if let Some(launcher) = super::launcher::parent() {
+            super::launcher::end(launcher);
+            std::process::exit(code)
+        }
         self.abort.store(if code == NO_ABORT { 1 } else { code }, Ordering::SeqCst);
         if let Some(jobs) = &self.jobs {
             // In an exchange the thread looks at the flag, otherwise it waits for a job.

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use crate::scores::Scores;
 
 /// Watches a training: a progress bar, plain lines, JSON.
@@ -16,7 +19,8 @@ impl Observer for () {
 }
 
 /// Which part of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Split {
     /// Chooses the checkpoint.
     Val,
@@ -98,8 +102,46 @@ pub enum Event<'a> {
     End(&'a Summary),
 }
 
+impl Event<'_> {
+    /// As a JSON object, whose key `event` says what happened.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Loading(text) => json!({"event": "loading", "text": text}),
+            Self::Start {
+                run,
+                task,
+                parameters,
+                examples,
+                steps_per_epoch,
+                total_steps,
+                done_steps,
+            } => json!({
+                "event": "start", "run": run.display().to_string(), "task": task, "parameters": parameters,
+                "examples": {"train": examples[0], "val": examples[1], "test": examples[2]},
+                "steps_per_epoch": steps_per_epoch, "total_steps": total_steps, "done_steps": done_steps,
+            }),
+            Self::Step { step, epoch, loss, accuracy, lr, gradient_norm, samples_per_s } => json!({
+                "event": "step", "step": step, "epoch": epoch, "loss": loss, "accuracy": accuracy, "lr": lr,
+                "gradient_norm": gradient_norm, "samples_per_s": samples_per_s,
+            }),
+            Self::Evaluating { split, done, of } => {
+                json!({"event": "evaluating", "split": split, "done": done, "of": of})
+            }
+            Self::Eval { step, epoch, split, scores, best } => json!({
+                "event": "eval", "split": split, "step": step, "epoch": epoch, "scores": scores, "best": best,
+            }),
+            Self::Checkpoint { step, path } => {
+                json!({"event": "checkpoint", "step": step, "path": path.display().to_string()})
+            }
+            Self::Note(text) => json!({"event": "note", "text": text}),
+            Self::End(summary) => summary.to_json(),
+        }
+    }
+}
+
 /// How a training ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stopped {
     /// All steps were made.
     Finished,
@@ -110,7 +152,7 @@ pub enum Stopped {
 }
 
 /// The result of a training.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The best checkpoint on the test set; `None` if the run was interrupted before.
     pub test: Option<Scores>,
@@ -134,4 +176,13 @@ pub struct Summary {
     pub was_complete: bool,
     /// How it ended.
     pub stopped: Stopped,
+}
+
+impl Summary {
+    /// As the JSON object of [`Event::End`].
+    pub fn to_json(&self) -> Value {
+        let mut object = json!(self);
+        object["event"] = "end".into();
+        object
+    }
 }

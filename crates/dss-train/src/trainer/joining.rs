@@ -170,9 +170,15 @@ pub(super) fn enough_shards(config: &Config, ranks: usize) -> Result<()> {
     if ranks <= shards {
         return Ok(());
     }
+    let advice = match (ranks..=batch).find(|&count| batch.is_multiple_of(count)) {
+        Some(count) => format!(
+            "use --set shards={count} (or another divisor of train.batch = {batch} from {ranks} on; it is part of the \
+             result), or fewer processes"
+        ),
+        None => format!("use fewer processes, there can be at most train.batch = {batch} shards"),
+    };
     Err(Error::Group(format!(
-        "{ranks} processes need at least as many shards, but train.shards is {shards}: use --set shards={ranks} \
-         (or any divisor of train.batch = {batch} from {ranks} on; it is part of the result), or fewer processes"
+        "{ranks} processes need at least as many shards, but train.shards is {shards}: {advice}"
     )))
 }
 

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dss_data::files::FilesConfig;
 use dss_data::image::ImageConfig;
-use dss_data::{Encoder, ReadFile, TaskConfig};
+use dss_data::{
+    Encoder, ForecastConfig, ListopsConfig, LmConfig, MnistConfig, ReadFile, TaskConfig,
+};
 use dss_exchange::{ImportOptions, Settings};
 use dss_infer::{Input, State};
 use dss_nn::{CheckpointMeta, InputKind, Io, MixerConfig, ModelConfig, OutputKind};
@@ -19,7 +21,7 @@ use dss_train::run_dir::Record;
 type Target = fn(&[u8]);
 
 /// Everything there is, by the name of its folder in `corpus`.
-pub const ALL: [(&str, Target); 13] = [
+pub const ALL: [(&str, Target); 14] = [
     ("checkpoint", checkpoint),
     ("state", state),
     ("metrics", metrics),
@@ -30,6 +32,7 @@ pub const ALL: [(&str, Target); 13] = [
     ("sound", sound),
     ("array", array),
     ("pictures", pictures),
+    ("datasets", datasets),
     ("archive", archive),
     ("import", import),
     ("stream_state", stream_state),
@@ -49,13 +52,13 @@ impl Temporary {
     }
 }
 
-/// A run directory with one file.
-fn run_with(name: &str, bytes: &[u8]) -> Temporary {
-    let run = Temporary::new("run", b"");
-    std::fs::remove_file(&run.0).unwrap();
-    std::fs::create_dir(&run.0).unwrap();
-    std::fs::write(run.0.join(name), bytes).unwrap();
-    run
+/// A folder, such as that of a run, with these files.
+fn folder_with(files: &[(&str, &[u8])]) -> Temporary {
+    let folder = Temporary::new("folder", b"");
+    std::fs::remove_file(&folder.0).unwrap();
+    std::fs::create_dir(&folder.0).unwrap();
+    files.iter().for_each(|(name, bytes)| std::fs::write(folder.0.join(name), bytes).unwrap());
+    folder
 }
 
 impl Drop for Temporary {
@@ -98,12 +101,12 @@ pub fn metrics(bytes: &[u8]) {
 
 /// `answers.json`.
 pub fn answers(bytes: &[u8]) {
-    let _ = Answers::read(&run_with("answers.json", bytes).0);
+    let _ = Answers::read(&folder_with(&[("answers.json", bytes)]).0);
 }
 
 /// `config.toml` of a run.
 pub fn config(bytes: &[u8]) {
-    let _ = Config::from_run(&run_with("config.toml", bytes).0);
+    let _ = Config::from_run(&folder_with(&[("config.toml", bytes)]).0);
 }
 
 /// Texts for a classifier, a language model and ListOps, and the table of a forecast.
@@ -156,6 +159,28 @@ pub fn pictures(bytes: &[u8]) {
     let encoder = r#"{"kind":"grey","mean":122.6,"sd":61.0}"#;
     for extension in ["png", "idx3-ubyte", "bin"] {
         read_as(encoder, &Temporary::new(extension, bytes).0);
+    }
+}
+
+/// The files of data sets: labelled expressions, pictures with the labels of two, a text, a series.
+pub fn datasets(bytes: &[u8]) {
+    let labels = [0, 0, 8, 1, 0, 0, 0, 2, 3, 7];
+    let expressions = ["basic_train.tsv", "basic_val.tsv", "basic_test.tsv"];
+    let pictures = ["train-images-idx3-ubyte", "t10k-images-idx3-ubyte"].map(|name| (name, bytes));
+    let labels =
+        ["train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"].map(|name| (name, &labels[..]));
+    let folder =
+        folder_with(&[&expressions.map(|name| (name, bytes))[..], &pictures, &labels].concat());
+    let dir = folder.0.to_string_lossy().into_owned();
+    let path = folder.0.join(expressions[0]).to_string_lossy().into_owned();
+    let tasks = [
+        TaskConfig::Listops(ListopsConfig { dir: dir.clone(), ..Default::default() }),
+        TaskConfig::Smnist(MnistConfig { dir, ..Default::default() }),
+        TaskConfig::Lm(LmConfig { path: path.clone(), ..Default::default() }),
+        TaskConfig::Forecast(ForecastConfig { path, ..Default::default() }),
+    ];
+    for task in tasks {
+        let _ = task.load(None, &|_| {});
     }
 }
 

@@ -310,14 +310,17 @@ fn a_rank_that_is_gone_ends_the_others_and_the_run_resumes() {
 fn ranks_without_a_shard_and_other_settings_are_refused() {
     let temp = TempDir::new("ranks-refused");
     let config = changed(&twelve_shards(1), &[("train.shards", "2")]);
-    for end in run_watched(&config, &temp.join("run"), false, 3, &|_, _, _| {}) {
-        let error = end.unwrap_err().to_string();
-        assert!(error.contains("train.shards is 2") && error.contains("shards=3"), "{error}");
+    // The next divisor of the batch of 24, if there is one.
+    for (ranks, advice) in [(3, "shards=3 "), (5, "shards=6 "), (25, "at most train.batch = 24")] {
+        for end in run_watched(&config, &temp.join("run"), false, ranks, &|_, _, _| {}) {
+            let error = end.unwrap_err().to_string();
+            assert!(error.contains("train.shards is 2") && error.contains(advice), "{error}");
+        }
     }
     assert!(!temp.join("run").exists());
     let sets = [Setting::new("train.shards", 5)];
     let error = small_listops(1).changed(&[], &sets).unwrap_err().to_string();
-    assert!(error.contains("a divisor of train.batch"), "{error}");
+    assert!(error.contains("(train.batch = ") && error.contains("a divisor of"), "{error}");
 }
 
 /// The sum over shards is the gradient of the batch.
