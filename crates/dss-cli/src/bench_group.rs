@@ -70,13 +70,14 @@ fn measure(case: &Case, args: &BenchArgs, shards: usize, group: &Group) -> Resul
     let own = &batches[group.shards(shards)];
     let together = timed(case, args, shards, own, group);
     group.agree(Ok(()))?;
-    let (alone, Steps { median_ms, exchange_ms, bytes }) = (alone?, together?);
+    let (alone, Steps { median_ms, exchange_ms, optimiser_ms, bytes }) = (alone?, together?);
     let speedup = alone / median_ms;
     Ok(json!({
         "size": case.name, "model": args.model, "processes": group.size(), "shards": shards,
         "threads": rayon::current_num_threads(), "h": case.h, "l": case.l, "b": case.b, "steps": args.steps,
-        "median_ms": median_ms, "exchange_ms": exchange_ms, "bytes_per_step": bytes,
-        "one_process_ms": alone, "speedup": speedup, "efficiency": speedup / group.size() as f64,
+        "median_ms": median_ms, "exchange_ms": exchange_ms, "optimiser_ms": optimiser_ms,
+        "bytes_per_step": bytes, "one_process_ms": alone, "speedup": speedup,
+        "efficiency": speedup / group.size() as f64,
     }))
 }
 
@@ -84,6 +85,8 @@ fn measure(case: &Case, args: &BenchArgs, shards: usize, group: &Group) -> Resul
 struct Steps {
     median_ms: f64,
     exchange_ms: f64,
+    /// Of the update that every rank makes itself.
+    optimiser_ms: f64,
     /// That this rank sends in a step.
     bytes: u64,
 }
@@ -97,23 +100,27 @@ fn timed(
 ) -> Result<Steps, Failure> {
     let mut model = bench::new_model(case, &args.model, bench::form(args.form).0)?;
     let mut optimiser = AdamW::default();
-    let (mut times, mut exchanges, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let (mut times, mut exchanges, mut updates, mut bytes) = (vec![], vec![], vec![], 0);
     for step in 0..WARM_UP + args.steps {
         let (begin, before) = (Instant::now(), group.traffic());
         let total = case.b as u64;
         let found = sharded_gradients(&model, own, shards, 1, total, SEED, step as u64, group)?;
+        let summed = begin.elapsed();
         (model, _) = optimiser.step(model, &found.gradients, 1.0, &RATES, 0.0);
         for stats in &found.stats {
             model = model.update_stats(stats);
         }
         if step >= WARM_UP {
             let after = group.traffic();
-            times.push(begin.elapsed().as_secs_f64() * 1e3);
+            let whole = begin.elapsed();
+            times.push(whole.as_secs_f64() * 1e3);
+            updates.push((whole - summed).as_secs_f64() * 1e3);
             exchanges.push((after.seconds - before.seconds) * 1e3);
             bytes = after.bytes - before.bytes;
         }
     }
-    Ok(Steps { median_ms: median(times), exchange_ms: median(exchanges), bytes })
+    let [median_ms, exchange_ms, optimiser_ms] = [times, exchanges, updates].map(median);
+    Ok(Steps { median_ms, exchange_ms, optimiser_ms, bytes })
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

@@ -29,7 +29,7 @@ pub fn write(to: &Path, model: &Model, run: Option<&Path>) -> Result<Option<Path
 fn card(to: &Path, model: &Model, run: Option<&Path>) -> String {
     let (meta, file) = (model.meta(), text::shell(to));
     let name = to.file_stem().unwrap_or_default().to_string_lossy();
-    let task = meta.task["name"].as_str().unwrap_or("unknown");
+    let task = meta.task_name().unwrap_or("unknown");
     let mut out = format!("{TITLE}{name}\n\n");
     let mixer = meta.model.mixer.settings();
     out += &format!(

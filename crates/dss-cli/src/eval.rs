@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::{device, output, progress, runs, text};
 
 pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
+    runs::check_data(args.data.as_deref())?;
     let checkpoint = runs::model_file(&args.model)?;
     let own =
         if args.model.is_dir() { runs::existing(&args.model)? } else { file_config(&checkpoint)? };
@@ -33,7 +34,8 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
         };
         let task = config
             .load_task(data, &tell)
-            .map_err(|error| moved(error.into(), remembered.as_deref()))?;
+            .map_err(Failure::for_task(config.task.name()))
+            .map_err(|failure| moved(failure, remembered.as_deref()))?;
         bar.finish_and_clear();
         let dataset = match args.split {
             Split::Test => &task.test,

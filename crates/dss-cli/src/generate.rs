@@ -29,7 +29,7 @@ pub fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
     output::bytes(args.prompt.as_bytes())?;
     let start = Instant::now();
     for _ in 0..length {
-        output::bytes(&feed.text(generator.next_token()?))?;
+        output::bytes(&feed.text(generator.next_token(&model)?))?;
     }
     let seconds = start.elapsed().as_secs_f64();
     output::bytes(b"\n")?;

@@ -148,7 +148,7 @@ fn modes_table(report: &Report) -> Vec<Vec<String>> {
     rows
 }
 
-/// What layers that are no state spaces show, one line each.
+/// What layers that are not state spaces show, one line each.
 fn portraits_table(report: &Report) -> String {
     let of = |all: usize, growing: usize| match growing {
         0 => "none grows".to_owned(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dss_report::repro::{
-    Budget, Cell, Grid, GridOptions, Progress, Request, RunStatus, Table, Watch,
+    Budget, Grid, GridOptions, GridRun, Progress, Request, RunStatus, Table, Watch,
 };
 use dss_train::Observer;
 use dss_train::text::{duration, plural};
@@ -66,7 +66,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
 /// The runs, their settings and about how long they take.
 fn preview(grid: &Grid, options: &GridOptions) -> Result<String, Failure> {
     let (cells, progress) = (grid.cells(), Progress::read(grid));
-    let open: Vec<&Cell> = progress.open(grid, &cells).collect();
+    let open: Vec<&GridRun> = progress.open(grid, &cells).collect();
     let mut out = format!(
         "{}, budget {} for each of {}, in {}\n\n",
         grid.table().title(),
@@ -146,7 +146,7 @@ impl Watch for Lines {
         self.say(text);
     }
 
-    fn begin(&mut self, cell: &Cell, number: usize, of: usize, left: Option<f64>) {
+    fn begin(&mut self, cell: &GridRun, number: usize, of: usize, left: Option<f64>) {
         let left = left.map(|s| format!("; about {} left in all", duration(s))).unwrap_or_default();
         let (task, model, seed) = (&cell.task, cell.model.label, cell.seed);
         self.say(&format!("\nrun {number} of {of}: {task}, {model}, seed {seed}{left}"));
@@ -156,7 +156,7 @@ impl Watch for Lines {
         progress::observer(false, self.quiet, &self.stop, &progress::WriteError::default())
     }
 
-    fn end(&mut self, cell: &Cell, status: &RunStatus) {
+    fn end(&mut self, cell: &GridRun, status: &RunStatus) {
         let name = cell.name();
         match status {
             RunStatus::Done(outcome) => {

@@ -44,6 +44,15 @@ pub fn existing(dir: &Path) -> Result<Config, Failure> {
     Ok(Config::from_run(dir)?)
 }
 
+/// Refuses a place of data that is not there: the data of another place must not be taken instead.
+pub fn check_data(data: Option<&Path>) -> Result<(), Failure> {
+    match data.filter(|data| !data.exists()) {
+        Some(data) => Err(Failure::usage(format!("--data: {} does not exist", data.display()))
+            .hint("name an existing folder; `dss data list` says which data there are")),
+        None => Ok(()),
+    }
+}
+
 /// The setting that `--data FILE` means for a run that remembers another file.
 pub fn data_file(task: &str, data: Option<&Path>) -> Option<Setting> {
     let file = data.filter(|data| data.is_file())?;

@@ -15,7 +15,10 @@ use crate::{device, group, interrupt, output, progress, runs, text};
 
 pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     let group = group::start(&args.group)?;
-    let resolve = || if args.resume { resumed(&args) } else { fresh(&args) };
+    let resolve = || {
+        runs::check_data(args.data.as_deref())?;
+        if args.resume { resumed(&args) } else { fresh(&args) }
+    };
     let together = group.size() > 1;
     let (config, mut places) = match together {
         false => resolve()?,

@@ -21,6 +21,25 @@ pub(super) struct InputFile {
     pub path: PathBuf,
 }
 
+impl InputFile {
+    /// The name in answers, without folders.
+    pub fn base_name(&self) -> String {
+        file_name(Path::new(&self.name))
+    }
+
+    /// The name of a sequence in the file, which begins with that of the file: standard input has another one in answers.
+    pub fn named(&self, sequence: String) -> String {
+        match sequence.strip_prefix(&file_name(&self.path)) {
+            Some(place) => self.base_name() + place,
+            None => sequence,
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 impl Inputs {
     /// A folder means the files below it that suit the encoder.
     pub fn new(paths: &[PathBuf], encoder: &Encoder) -> Result<Self, Failure> {

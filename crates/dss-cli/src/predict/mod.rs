@@ -68,17 +68,14 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
             Encoder::Forecast(encoder) => {
                 forecast::lines(&model, &meta, &encoder, files, batch, form)
             }
-            encoder => {
-                let answers = answers(&model, &meta, &encoder, files, batch)?;
-                Ok(match form {
-                    AnswerForm::Json => {
-                        answers.iter().map(|a| object(a, &meta.labels).to_string()).collect()
-                    }
-                    AnswerForm::Csv | AnswerForm::Plain => {
-                        table(&answers, &meta.labels, form == AnswerForm::Csv)
-                    }
-                })
-            }
+            encoder => answers(&model, &meta, &encoder, files, batch).map(|answers| match form {
+                AnswerForm::Json => {
+                    answers.iter().map(|a| object(a, &meta.labels).to_string()).collect()
+                }
+                AnswerForm::Csv | AnswerForm::Plain => {
+                    table(&answers, &meta.labels, form == AnswerForm::Csv)
+                }
+            }),
         };
         lines.map_err(|failure| inputs.named(failure))
     })??;
@@ -130,9 +127,10 @@ fn sound(
         let queries =
             same_rate.iter().map(|(_, clip)| Query { input: clip.0.clone(), second: None });
         let predictions = predict(&model, &meta, &queries.collect::<Vec<_>>(), batch)?;
-        answers.extend(same_rate.iter().zip(predictions).map(|((file, _), prediction)| {
-            let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Answer { file: file.name.clone(), name, prediction }
+        answers.extend(same_rate.iter().zip(predictions).map(|((file, _), prediction)| Answer {
+            file: file.name.clone(),
+            name: file.base_name(),
+            prediction,
         }));
     }
     Ok(answers)
@@ -149,7 +147,7 @@ fn read(
     let mut found = Vec::new();
     for file in files {
         let all = encoder.read_noted(&file.path, &mut |note| output::log_line(note))?.into_iter();
-        found.extend(all.map(|(name, input)| (file.name.clone(), name, input)));
+        found.extend(all.map(|(name, input)| (file.name.clone(), file.named(name), input)));
     }
     let pair = matches!(output, OutputKind::Pair { .. });
     if pair && found.len() % 2 == 1 {

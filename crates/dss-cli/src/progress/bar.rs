@@ -52,7 +52,7 @@ impl Observer for Bar {
                     *done_steps,
                 ));
                 self.epochs = total_steps.div_ceil((*steps_per_epoch).max(1));
-                self.bar.set_style(style("{bar:12} {pos}/{len}  {eta} left  {wide_msg}"));
+                self.bar.set_style(style("{bar:8} {pos}/{len}  {eta} left  {wide_msg}"));
                 self.bar.set_length(*total_steps);
                 self.bar.set_position(*done_steps);
                 self.bar.reset_eta();

@@ -3,6 +3,7 @@
 mod bar;
 mod json;
 mod lines;
+mod terminal;
 
 use std::io::{self, IsTerminal, stderr};
 use std::sync::atomic::AtomicBool;
@@ -54,14 +55,16 @@ impl Observer for Phases {
 
 /// A line on a terminal that says how far the loading of data is; nothing elsewhere.
 pub fn loading() -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}"));
+    let bar = ProgressBar::with_draw_target(None, terminal::target());
+    bar.set_style(style("{spinner} {wide_msg}"));
     output::set_bar(&bar);
     bar
 }
 
-/// The look of a bar; `wide_msg` is cut where the terminal ends.
+/// The look of a bar; `wide_msg` is cut where the terminal ends, with room for a `^C`.
 pub fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+    let template = format!("{template}   ");
+    ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// `epoch   3  step   1200  val loss 0.5123  accuracy 72.10 %  best`

@@ -130,6 +130,12 @@ fn predict_and_stream_agree() {
         assert_eq!(streamed.0, predicted.0, "{name}");
         assert!((streamed.1 - predicted.1).abs() < 2e-4, "{name}: {streamed:?} {predicted:?}");
     }
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n";
+    let length = (header.len() as u16).to_le_bytes();
+    let numbers = [3.0, 0.5, -2.0].map(f32::to_le_bytes).concat();
+    let array = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), &numbers].concat();
+    let ran = piped(&folder, &["predict", "run", "-"], &array).ok();
+    assert!(ran.out.starts_with("-\t"), "{ran:?}");
 }
 
 #[test]
@@ -214,6 +220,8 @@ fn wrong_input_is_reported() {
     std::fs::write(folder.path("cut.wav"), &bytes[..1000]).unwrap();
     folder.run(&["stream", text(&model), "cut.wav"]).fails(1, &["cut.wav", "cut short"]);
     stream(b"RIFF", &[]).fails(1, &["cut short in its header"]);
+    piped(&folder, &["predict", text(&model), "-"], &bytes[..1000])
+        .fails(1, &["error: standard input: cut short"]);
     stream(b"fLaCnonsense", &[]).fails(1, &["standard input"]);
     stream(&f32::NAN.to_le_bytes(), &["--format", "f32le"]).fails(1, &["sample 0 is NaN"]);
     stream(b"", &["--every", "never"]).fails(2, &["100ms"]);

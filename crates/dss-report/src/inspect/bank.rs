@@ -12,7 +12,7 @@ pub const LOCAL: usize = 128;
 
 /// K: `[C, H, L]`.
 #[derive(Clone, Debug)]
-pub struct Bank {
+pub struct KernelBank {
     /// C: kernels per channel; the second one, if there is one, looks ahead.
     pub c: usize,
     /// H: channels.
@@ -40,7 +40,7 @@ pub struct Peaks {
     pub silent: usize,
 }
 
-impl Bank {
+impl KernelBank {
     /// The numbers of a layer's kernel tensor.
     pub fn from_tensor(k: &Tensor<3>) -> Self {
         let [c, h, l] = k.dims();

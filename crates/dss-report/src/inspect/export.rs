@@ -18,7 +18,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 use super::portraits::{LayerPortrait, View, Weights};
-use super::{Inspection, Layer};
+use super::{Inspection, SsmLayer};
 use crate::error::{Error, Result};
 use crate::text::csv_text;
 
@@ -47,7 +47,7 @@ pub struct Array {
 /// What there is to export.
 pub fn arrays(inspection: &Inspection) -> Vec<Array> {
     let mut arrays = Vec::new();
-    for (i, Layer { modes, kernels }) in inspection.layers.iter().enumerate() {
+    for (i, SsmLayer { modes, kernels }) in inspection.layers.iter().enumerate() {
         let deltas = modes.delta_log_re.iter().zip(&modes.delta_log_im);
         arrays.extend([
             Array {

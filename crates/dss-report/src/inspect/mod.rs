@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::draw::Scene;
 use crate::error::{Error, Result};
-use bank::{Bank, Peaks, peaks};
+use bank::{KernelBank, Peaks, peaks};
 use causality::Causality;
 use deltas::{Deltas, deltas};
 use portraits::{LayerPortrait, PortraitReport};
@@ -39,18 +39,18 @@ pub struct Inspection {
     /// Positions per second, where time is what a sequence runs over.
     pub rate: Option<f64>,
     /// The layers that are state spaces, from the input to the output.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<SsmLayer>,
     /// What other layers show of themselves.
     pub portraits: Vec<LayerPortrait>,
 }
 
 /// One layer.
 #[derive(Clone, Debug)]
-pub struct Layer {
+pub struct SsmLayer {
     /// Its Λ and Δ.
     pub modes: Modes,
     /// Its kernels at the training length.
-    pub kernels: Bank,
+    pub kernels: KernelBank,
 }
 
 /// The numbers.
@@ -70,7 +70,7 @@ pub struct Report {
     pub layers: Vec<LayerReport>,
     /// Of the kernels of all layers together: the paper's table.
     pub peaks: Peaks,
-    /// What layers that are no state spaces show, in short.
+    /// What layers that are not state spaces show, in short.
     pub portraits: Vec<PortraitReport>,
     /// Whether longer sequences than those of training are possible.
     pub past_end: PastEnd,
@@ -134,7 +134,10 @@ impl Inspection {
         let len = model.config().positions_for(meta.io.len);
         let layers = model.layers.iter().filter_map(|block| {
             let mixer = block.mixer.get();
-            Some(Layer { modes: mixer.modes()?, kernels: Bank::from_tensor(&mixer.kernel(len)?) })
+            Some(SsmLayer {
+                modes: mixer.modes()?,
+                kernels: KernelBank::from_tensor(&mixer.kernel(len)?),
+            })
         });
         let layers = layers.collect();
         let portraits = portraits::portraits(&model);
@@ -151,7 +154,7 @@ impl Inspection {
             dss_train::Error::Mismatch("a layer of the model has no modes or no channels".into())
         };
         let mut layers = Vec::new();
-        for Layer { modes, kernels } in &self.layers {
+        for SsmLayer { modes, kernels } in &self.layers {
             let re: Vec<f64> = modes.lambda.iter().map(|z| z[0]).collect();
             let half_life_steps = Spread::new(&modes.half_lives());
             let (delta_re, delta_im) = deltas(modes);
@@ -190,7 +193,7 @@ impl Inspection {
 
     /// The name of the task, or nothing.
     pub fn task(&self) -> &str {
-        self.meta.task["name"].as_str().unwrap_or_default()
+        self.meta.task_name().unwrap_or_default()
     }
 
     fn past_end(&self) -> PastEnd {

@@ -1,4 +1,4 @@
-//! What there is to see of layers that are no state spaces: attention for a made-up sequence, spectra of recurrent
+//! What there is to see of layers that are not state spaces: attention for a made-up sequence, spectra of recurrent
 //! matrices, kernels of dense convolutions. Each mixer says what it has.
 
 use dss_nn::Model;
@@ -6,7 +6,7 @@ use dss_nn::mixer::{StableEdge, Subject};
 use dss_train::bridge;
 use serde::Serialize;
 
-use super::bank::{Bank, Peaks, peaks};
+use super::bank::{KernelBank, Peaks, peaks};
 use super::causality::artificial_input;
 
 /// Positions of the made-up sequence, at most: attention is drawn pixel by pixel.
@@ -38,7 +38,7 @@ pub enum View {
     /// Kernels of a dense convolution: C = 1, H = outputs · inputs.
     Kernels {
         /// The kernels.
-        bank: Bank,
+        bank: KernelBank,
         /// Input channels: kernel i leads from channel i mod inputs.
         inputs: usize,
     },
@@ -126,7 +126,10 @@ pub fn portraits(model: &Model) -> Vec<LayerPortrait> {
                 Subject::Kernels(kernels) => {
                     let [outputs, inputs, l] = kernels.dims();
                     let values = bridge::host(&kernels);
-                    View::Kernels { bank: Bank { c: 1, h: outputs * inputs, l, values }, inputs }
+                    View::Kernels {
+                        bank: KernelBank { c: 1, h: outputs * inputs, l, values },
+                        inputs,
+                    }
                 }
             };
             LayerPortrait { layer, name: portrait.name, view }

@@ -245,7 +245,7 @@ fn damaged_checkpoints_are_errors() {
     fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Mixers that are no state spaces show attention, spectra or kernels, whichever they have, in numbers, pictures and
+/// Mixers that are not state spaces show attention, spectra or kernels, whichever they have, in numbers, pictures and
 /// files.
 #[test]
 fn every_kind_of_model_has_something_to_show() {

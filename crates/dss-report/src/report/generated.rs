@@ -33,6 +33,6 @@ fn sample(model: &Model, encoder: &LmEncoder) -> Option<String> {
     let prompt = encoder.encode(b"\n").unwrap_or_else(|_| vec![0]);
     let mut generator = model.generator(&prompt, SAMPLING).ok()?;
     // A model with positions of its own ends at its length.
-    let tokens: Vec<u32> = (0..TOKENS).map_while(|_| generator.next_token().ok()).collect();
+    let tokens: Vec<u32> = (0..TOKENS).map_while(|_| generator.next_token(model).ok()).collect();
     Some(String::from_utf8_lossy(&encoder.decode(&tokens)?).into_owned())
 }

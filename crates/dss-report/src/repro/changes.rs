@@ -1,6 +1,7 @@
 //! In words: how the settings of a task differ from the paper's.
 
 use dss_nn::MixerConfig;
+use dss_train::Schedule;
 use dss_train::config::{Config, Section};
 use serde_json::Value;
 
@@ -52,6 +53,7 @@ const COUNTS: [&str; 3] = ["task.train", "task.val", "task.test"];
 
 /// What differs: the data first, then the model, then the training.
 pub(super) fn between(here: &Config, paper: &Config) -> Vec<String> {
+    let schedule = here.train.schedule;
     let (here, paper) = (here.flat(), paper.flat());
     let mut found: Vec<(usize, String)> = Vec::new();
     for (key, value) in &here {
@@ -59,7 +61,7 @@ pub(super) fn between(here: &Config, paper: &Config) -> Vec<String> {
             continue;
         }
         // Patience is of the plateau schedule only.
-        if key == "train.patience" && here.get("train.schedule") != Some(&Value::from("plateau")) {
+        if key == "train.patience" && schedule != Schedule::Plateau {
             continue;
         }
         // 0: as long as the longest one.

@@ -16,7 +16,7 @@ use dss_train::run_dir::write_file;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::cell::Cell;
+use super::grid_run::GridRun;
 use super::models::{self, GridModel, MODELS};
 use super::plan::{self, Plan};
 use super::progress::Progress;
@@ -185,7 +185,7 @@ impl Grid {
     }
 
     /// The runs that are asked for now: first one seed of everything.
-    pub fn cells(&self) -> Vec<Cell> {
+    pub fn cells(&self) -> Vec<GridRun> {
         let Selection { tasks, models, seeds } = &self.selection;
         let mut cells = Vec::new();
         for number in 0..*seeds {
@@ -201,17 +201,17 @@ impl Grid {
     ///
     /// # Panics
     /// If the task or the model is not one of the grid.
-    pub fn seeds(&self, task: &str, model: &'static GridModel) -> Vec<Cell> {
+    pub fn seeds(&self, task: &str, model: &'static GridModel) -> Vec<GridRun> {
         (0..self.file.seeds).map(|number| self.cell(task, model, number)).collect()
     }
 
-    fn cell(&self, task: &str, model: &'static GridModel, number: u64) -> Cell {
+    fn cell(&self, task: &str, model: &'static GridModel, number: u64) -> GridRun {
         let seed = self.base(task, model).train.seed.saturating_add(number);
-        Cell { task: task.to_owned(), model, seed }
+        GridRun { task: task.to_owned(), model, seed }
     }
 
     /// The directory of a run.
-    pub fn dir(&self, cell: &Cell) -> PathBuf {
+    pub fn dir(&self, cell: &GridRun) -> PathBuf {
         self.root.join(cell.name())
     }
 
@@ -224,7 +224,7 @@ impl Grid {
     ///
     /// # Panics
     /// If the run is not one of the grid.
-    pub fn config(&self, cell: &Cell) -> Config {
+    pub fn config(&self, cell: &GridRun) -> Config {
         let mut config = self.base(&cell.task, cell.model).clone();
         config.train.seed = cell.seed;
         config
@@ -241,12 +241,12 @@ impl Grid {
     }
 
     /// What went wrong with a run when it was tried last.
-    pub(super) fn failure(&self, cell: &Cell) -> Option<&String> {
+    pub(super) fn failure(&self, cell: &GridRun) -> Option<&String> {
         self.file.failed.get(&cell.name())
     }
 
     /// Remembers what went wrong with a run, or that nothing did; returns whether something was known before.
-    pub(super) fn set_failed(&mut self, cell: &Cell, error: Option<String>) -> bool {
+    pub(super) fn set_failed(&mut self, cell: &GridRun, error: Option<String>) -> bool {
         let before = match error {
             Some(error) => self.file.failed.insert(cell.name(), error),
             None => self.file.failed.remove(&cell.name()),

@@ -4,10 +4,10 @@
 //! [`Table`] shows what is there next to the paper's numbers ([`paper`]).
 
 mod budget;
-mod cell;
 mod changes;
 mod estimate;
 mod grid;
+mod grid_run;
 mod models;
 pub mod paper;
 mod plan;
@@ -19,13 +19,13 @@ mod table;
 mod table_kind;
 
 pub use budget::Budget;
-pub use cell::{Cell, Outcome, RunStatus};
 pub use grid::{Grid, Request};
+pub use grid_run::{GridRun, RunOutcome, RunStatus};
 pub use models::{GridModel, MODELS};
 pub use plan::Plan;
 pub use progress::Progress;
 pub use run::{GridOptions, GridSummary, Watch};
 pub use setting::GridSetting;
 pub use speed::Speed;
-pub use table::{Column, Entry, Row, Table, TableRun};
+pub use table::{Table, TableColumn, TableEntry, TableRow, TableRun};
 pub use table_kind::TableKind;

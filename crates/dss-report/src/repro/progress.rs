@@ -1,12 +1,12 @@
 //! How far the runs of a grid are.
 
 use super::budget::Budget;
-use super::cell::{self, Cell, RunStatus};
 use super::grid::Grid;
+use super::grid_run::{self, GridRun, RunStatus};
 
 /// The status of every run that was ever asked for: reading one takes several files, so that it is done once.
 #[derive(Debug)]
-pub struct Progress(Vec<(Cell, RunStatus)>);
+pub struct Progress(Vec<(GridRun, RunStatus)>);
 
 impl Progress {
     /// Reads all run directories of a grid.
@@ -19,31 +19,35 @@ impl Progress {
     }
 
     /// Reads one run directory again.
-    pub(super) fn update(&mut self, grid: &Grid, cell: &Cell) {
+    pub(super) fn update(&mut self, grid: &Grid, cell: &GridRun) {
         if let Some((_, known)) = self.0.iter_mut().find(|(one, _)| one == cell) {
             *known = status(grid, cell);
         }
     }
 
     /// How far a run is.
-    pub fn status(&self, cell: &Cell) -> &RunStatus {
+    pub fn status(&self, cell: &GridRun) -> &RunStatus {
         let known = self.0.iter().find(|(one, _)| one == cell);
         known.map_or(&RunStatus::Waiting, |(_, status)| status)
     }
 
     /// Whether a run is complete.
-    pub fn is_done(&self, cell: &Cell) -> bool {
+    pub fn is_done(&self, cell: &GridRun) -> bool {
         matches!(self.status(cell), RunStatus::Done(_))
     }
 
     /// Those of the runs that have their data and are not complete.
-    pub fn open<'a>(&'a self, grid: &'a Grid, cells: &'a [Cell]) -> impl Iterator<Item = &'a Cell> {
+    pub fn open<'a>(
+        &'a self,
+        grid: &'a Grid,
+        cells: &'a [GridRun],
+    ) -> impl Iterator<Item = &'a GridRun> {
         let possible = cells.iter().filter(move |cell| grid.skipped(&cell.task).is_none());
         possible.filter(move |cell| !self.is_done(cell))
     }
 
     /// About how many seconds these runs will take; `None` if nothing is known of one of them.
-    pub fn seconds_left(&self, grid: &Grid, cells: &[Cell]) -> Option<f64> {
+    pub fn seconds_left(&self, grid: &Grid, cells: &[GridRun]) -> Option<f64> {
         self.open(grid, cells).map(|cell| self.seconds_per_run(grid, &cell.task)).sum()
     }
 
@@ -65,9 +69,9 @@ impl Progress {
 }
 
 /// What the directory of a run and the grid say.
-fn status(grid: &Grid, cell: &Cell) -> RunStatus {
+fn status(grid: &Grid, cell: &GridRun) -> RunStatus {
     let config = grid.plan(&cell.task).map(|_| grid.config(cell));
-    match cell::read_status(&grid.dir(cell), config.as_ref()) {
+    match grid_run::read_status(&grid.dir(cell), config.as_ref()) {
         Ok(done @ RunStatus::Done(_)) => done,
         Ok(other) => match grid.failure(cell) {
             Some(error) => RunStatus::Failed { error: error.clone() },

@@ -9,8 +9,8 @@ use dss_train::config::Config;
 use dss_train::{Observer, TrainOptions, train};
 
 use super::budget::Budget;
-use super::cell::{Cell, RunStatus};
 use super::grid::Grid;
+use super::grid_run::{GridRun, RunStatus};
 use super::models::reference;
 use super::plan::{self, Plan};
 use super::progress::Progress;
@@ -33,11 +33,11 @@ pub trait Watch {
     /// Something worth a line.
     fn note(&mut self, text: &str);
     /// A run begins or continues: number `number` of `of`, with about `left` seconds for it and all after it.
-    fn begin(&mut self, cell: &Cell, number: usize, of: usize, left: Option<f64>);
+    fn begin(&mut self, cell: &GridRun, number: usize, of: usize, left: Option<f64>);
     /// Who watches that run.
     fn observer(&mut self) -> Box<dyn Observer>;
     /// The run ended, was interrupted, or failed.
-    fn end(&mut self, cell: &Cell, status: &RunStatus);
+    fn end(&mut self, cell: &GridRun, status: &RunStatus);
 }
 
 /// How the work on a grid ended.
@@ -120,7 +120,7 @@ impl Grid {
             Table::new(self, &progress).write(self.root())?;
         }
         Table::new(self, &progress).write(self.root())?;
-        let failed = |cell: &&Cell| matches!(progress.status(cell), RunStatus::Failed { .. });
+        let failed = |cell: &&GridRun| matches!(progress.status(cell), RunStatus::Failed { .. });
         Ok(GridSummary {
             failed: cells.iter().filter(failed).count(),
             skipped: self.skipped.len(),
@@ -130,7 +130,7 @@ impl Grid {
 
     fn train(
         &self,
-        cell: &Cell,
+        cell: &GridRun,
         options: &GridOptions,
         watch: &mut dyn Watch,
         stop: &AtomicBool,
@@ -157,7 +157,7 @@ impl Grid {
 
     fn failed(
         &mut self,
-        cell: &Cell,
+        cell: &GridRun,
         error: &Error,
         progress: &mut Progress,
         watch: &mut dyn Watch,
@@ -209,7 +209,7 @@ impl Grid {
     /// If a model cannot be made.
     pub fn estimate<'a>(
         &self,
-        cells: impl Iterator<Item = &'a Cell>,
+        cells: impl Iterator<Item = &'a GridRun>,
         options: &GridOptions,
     ) -> Result<BTreeMap<&'a str, f64>> {
         let tasks: BTreeSet<&str> = cells.map(|cell| cell.task.as_str()).collect();

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::common::{TempDir, assert_same, remains};
 use burn::tensor::Device;
 use dss_report::repro::{
-    Budget, Cell, Grid, GridOptions, GridSetting, GridSummary, Progress, Request, RunStatus, Table,
-    TableKind, Watch,
+    Budget, Grid, GridOptions, GridRun, GridSetting, GridSummary, Progress, Request, RunStatus,
+    Table, TableKind, Watch,
 };
 use dss_train::{Event, Observer};
 
@@ -80,7 +80,7 @@ impl Watch for Watcher {
         self.notes.push(text.to_owned());
     }
 
-    fn begin(&mut self, cell: &Cell, number: usize, of: usize, _: Option<f64>) {
+    fn begin(&mut self, cell: &GridRun, number: usize, of: usize, _: Option<f64>) {
         assert!((1..=of).contains(&number));
         self.begun.push(cell.name());
     }
@@ -89,7 +89,7 @@ impl Watch for Watcher {
         Box::new(StopAfter { left: self.left, stop: self.stop.clone() })
     }
 
-    fn end(&mut self, _: &Cell, status: &RunStatus) {
+    fn end(&mut self, _: &GridRun, status: &RunStatus) {
         self.ended.push(status.clone());
     }
 }

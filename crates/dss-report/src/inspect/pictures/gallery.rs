@@ -4,8 +4,8 @@ use super::{WIDTH, layer_name, titled};
 use crate::draw::{
     Anchor, Axis, Frame, Ink, MARGIN, Mark, Panel, Scene, TOP, Text, layer_colour, polyline, thin,
 };
-use crate::inspect::bank::{Bank, argmax};
-use crate::inspect::{Inspection, Layer};
+use crate::inspect::bank::{KernelBank, argmax};
+use crate::inspect::{Inspection, SsmLayer};
 
 /// Kernels per layer.
 const COLUMNS: usize = 4;
@@ -21,7 +21,7 @@ const BOTTOM: f64 = 26.0;
 
 pub(super) fn gallery(inspection: &Inspection) -> Scene {
     let all = inspection.layers.iter().enumerate();
-    let all: Vec<_> = all.map(|(i, Layer { kernels, .. })| (i, kernels)).collect();
+    let all: Vec<_> = all.map(|(i, SsmLayer { kernels, .. })| (i, kernels)).collect();
     let h = all.first().map_or(1, |(_, bank)| bank.h);
     kernels(inspection, &all, |i| {
         let ahead = if i >= h { ", future" } else { "" };
@@ -32,7 +32,7 @@ pub(super) fn gallery(inspection: &Inspection) -> Scene {
 /// Of the kernels of some layers; `name` is that of a kernel.
 pub(super) fn kernels(
     inspection: &Inspection,
-    all: &[(usize, &Bank)],
+    all: &[(usize, &KernelBank)],
     name: impl Fn(usize) -> String,
 ) -> Scene {
     let shown: Vec<usize> = match all.len() {
@@ -71,7 +71,7 @@ pub(super) fn kernels(
 }
 
 /// Kernels at evenly spaced ranks of their argmax.
-fn chosen(bank: &Bank) -> Vec<usize> {
+fn chosen(bank: &KernelBank) -> Vec<usize> {
     let mut order: Vec<(usize, usize)> =
         bank.rows().enumerate().map(|(i, k)| (argmax(k), i)).collect();
     order.sort_unstable();
@@ -79,7 +79,7 @@ fn chosen(bank: &Bank) -> Vec<usize> {
     (0..count).map(|i| order[i * (order.len() - 1) / (count - 1).max(1)].1).collect()
 }
 
-fn panel(scene: &mut Scene, frame: Frame, bank: &Bank, which: usize, name: &str, ink: Ink) {
+fn panel(scene: &mut Scene, frame: Frame, bank: &KernelBank, which: usize, name: &str, ink: Ink) {
     let k = &bank.values[which * bank.l..][..bank.l];
     let (peak, shown) = (argmax(k), shown(k));
     scene.label([frame.x, frame.y - 6.0], format!("{name}: peak at {peak}"), Anchor::Start);
@@ -123,11 +123,11 @@ mod tests {
         for i in 0..h {
             values[i * l + 2 * (i * 2 % 9)] = 1.0;
         }
-        let bank = Bank { c: 1, h, l, values };
+        let bank = KernelBank { c: 1, h, l, values };
         let peaks: Vec<usize> =
             chosen(&bank).iter().map(|&i| argmax(&bank.values[i * l..][..l])).collect();
         assert_eq!(peaks, [0, 4, 10, 16]);
-        let one = Bank { c: 1, h: 1, l: 2, values: vec![1.0, 0.0] };
+        let one = KernelBank { c: 1, h: 1, l: 2, values: vec![1.0, 0.0] };
         assert_eq!(chosen(&one), [0]);
     }
 

@@ -4,8 +4,8 @@ use super::{WIDTH, layer_name, titled};
 use crate::draw::{
     Anchor, Axis, Frame, Ink, MAGMA, MARGIN, Mark, Panel, Raster, Scene, TOP, rectangle,
 };
-use crate::inspect::bank::{Bank, LOCAL, argmax, peaks};
-use crate::inspect::{Inspection, Layer};
+use crate::inspect::bank::{KernelBank, LOCAL, argmax, peaks};
+use crate::inspect::{Inspection, SsmLayer};
 use crate::text::count;
 
 /// Positions that are shown.
@@ -24,8 +24,8 @@ const BOTTOM: f64 = 44.0;
 const BAR: f64 = 64.0;
 
 pub(super) fn kernels(inspection: &Inspection) -> Scene {
-    let mut parts: Vec<(String, &Bank, usize)> = Vec::new();
-    for (i, Layer { kernels, .. }) in inspection.layers.iter().enumerate() {
+    let mut parts: Vec<(String, &KernelBank, usize)> = Vec::new();
+    for (i, SsmLayer { kernels, .. }) in inspection.layers.iter().enumerate() {
         for c in 0..kernels.c {
             let name = match (kernels.c, c) {
                 (1, _) => layer_name(i),
@@ -39,7 +39,7 @@ pub(super) fn kernels(inspection: &Inspection) -> Scene {
 }
 
 /// One panel for each of the named directions of banks of kernels.
-pub(super) fn panels(inspection: &Inspection, parts: Vec<(String, &Bank, usize)>) -> Scene {
+pub(super) fn panels(inspection: &Inspection, parts: Vec<(String, &KernelBank, usize)>) -> Scene {
     let two = parts.iter().any(|(_, bank, _)| bank.c > 1);
     let columns = match parts.len() {
         0..=1 => 1,
@@ -73,7 +73,7 @@ pub(super) fn panels(inspection: &Inspection, parts: Vec<(String, &Bank, usize)>
     scene
 }
 
-fn panel(scene: &mut Scene, frame: Frame, name: &str, bank: &Bank, c: usize) {
+fn panel(scene: &mut Scene, frame: Frame, name: &str, bank: &KernelBank, c: usize) {
     let shown = bank.l.clamp(1, POSITIONS);
     scene.heading([frame.x, frame.y - 9.0], name);
     let [x, y] = [frame.right(), frame.y - 9.0];
@@ -96,7 +96,7 @@ fn panel(scene: &mut Scene, frame: Frame, name: &str, bank: &Bank, c: usize) {
 
 /// The rows |K|/‖K‖∞ of one direction by rising argmax. More positions or kernels than pixels are thinned out: of
 /// neighbouring positions the largest value, of neighbouring kernels one.
-fn raster(bank: &Bank, c: usize) -> Raster {
+fn raster(bank: &KernelBank, c: usize) -> Raster {
     let mut kernels: Vec<(usize, &[f64])> = bank.direction(c).map(|k| (argmax(k), k)).collect();
     kernels.sort_by_key(|(at, _)| *at);
     let shown = bank.l.clamp(1, POSITIONS);
@@ -146,7 +146,7 @@ mod tests {
         values[700] = -4.0;
         values[l + 3] = 2.0;
         values[l + 5] = 1.0;
-        let bank = Bank { c: 1, h, l, values };
+        let bank = KernelBank { c: 1, h, l, values };
         let raster = raster(&bank, 0);
         assert_eq!((raster.width, raster.height), (512, 3));
         let row = |i: usize| &raster.values[i * 512..][..512];

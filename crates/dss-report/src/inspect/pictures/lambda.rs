@@ -3,7 +3,7 @@
 use super::{WIDTH, layer_name, titled};
 use crate::draw::Axis;
 use crate::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour};
-use crate::inspect::{Inspection, Layer};
+use crate::inspect::{Inspection, SsmLayer};
 
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 58.0;
@@ -62,7 +62,7 @@ pub(super) fn plane(inspection: &Inspection) -> Scene {
     panel.draw_names(&mut scene, "Re λ", "arcsinh(Im λ / 2)", 45.0);
     right_axis(&mut scene, &panel, im);
     let place = |z: &[f64; 2]| panel.at(z[0], scaled(z[1]));
-    for (i, Layer { modes, .. }) in layers.iter().enumerate() {
+    for (i, SsmLayer { modes, .. }) in layers.iter().enumerate() {
         let ink = Ink::Fixed(layer_colour(i, layers.len()));
         scene.dots(modes.lambda.iter().map(place).collect(), 3.4, ink, 0.85);
     }

@@ -3,7 +3,7 @@
 use super::{attention, gallery, heatmap, layer_name, spectrum};
 use crate::draw::Scene;
 use crate::inspect::Inspection;
-use crate::inspect::bank::Bank;
+use crate::inspect::bank::KernelBank;
 use crate::inspect::portraits::{LayerPortrait, View, Weights};
 
 /// All of them; none of layers that have nothing to show.
@@ -32,7 +32,7 @@ pub(super) fn all(inspection: &Inspection) -> Vec<Scene> {
     if !matrices.is_empty() {
         scenes.push(spectrum::planes(inspection, &matrices));
     }
-    let kernels: Vec<(usize, &Bank)> = portraits
+    let kernels: Vec<(usize, &KernelBank)> = portraits
         .iter()
         .filter_map(|portrait| match &portrait.view {
             View::Kernels { bank, .. } => Some((portrait.layer, bank)),

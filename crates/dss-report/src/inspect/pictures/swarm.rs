@@ -3,7 +3,7 @@
 use super::{WIDTH, layer_name, titled};
 use crate::draw::Axis;
 use crate::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, rectangle};
-use crate::inspect::{Inspection, Layer};
+use crate::inspect::{Inspection, SsmLayer};
 
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 58.0;
@@ -30,7 +30,7 @@ struct Background {
 /// Re λ of all modes, layer by layer.
 pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
     let n = inspection.layers.len();
-    let groups = inspection.layers.iter().enumerate().map(|(i, Layer { modes, .. })| {
+    let groups = inspection.layers.iter().enumerate().map(|(i, SsmLayer { modes, .. })| {
         let values = modes.lambda.iter().map(|z| z[0]).collect();
         vec![Group { values, ink: Ink::Fixed(layer_colour(i, n)) }]
     });
@@ -58,7 +58,7 @@ pub(super) fn lambda_re(inspection: &Inspection) -> Scene {
 /// Δ_log of all channels, layer by layer.
 pub(super) fn delta_log(inspection: &Inspection) -> Scene {
     let tied = inspection.layers.iter().all(|l| l.modes.tied);
-    let groups = inspection.layers.iter().map(|Layer { modes, .. }| {
+    let groups = inspection.layers.iter().map(|SsmLayer { modes, .. }| {
         let mut groups = vec![Group { values: modes.delta_log_re.clone(), ink: Ink::First }];
         if !tied {
             groups.push(Group { values: modes.delta_log_im.clone(), ink: Ink::Second });

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::layout::Cell;
+use super::layout::TableCell;
 use super::{Table, layout};
 use crate::text::escape;
 
@@ -53,7 +53,7 @@ fn head(out: &mut String, cells: &[String], left: usize) {
     let _ = writeln!(out, "<tr>{}</tr>", cells.collect::<String>());
 }
 
-fn row(out: &mut String, cells: &[Cell], class: &str) {
+fn row(out: &mut String, cells: &[TableCell], class: &str) {
     let cells = cells.iter().enumerate().map(|(i, cell)| match i {
         0 => format!("<th scope=\"row\">{}</th>", escape(&cell.ours)),
         _ if cell.best => format!("<td class=\"number best\">{}</td>", with_quiet_paper(cell)),
@@ -63,7 +63,7 @@ fn row(out: &mut String, cells: &[Cell], class: &str) {
 }
 
 /// `ours (paper)`, the paper's number less loud.
-fn with_quiet_paper(cell: &Cell) -> String {
+fn with_quiet_paper(cell: &TableCell) -> String {
     let ours = escape(&cell.ours);
     let space = if ours.is_empty() { "" } else { " " };
     match &cell.paper {

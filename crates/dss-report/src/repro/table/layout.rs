@@ -4,18 +4,18 @@ use std::fmt;
 
 use dss_train::text::duration;
 
-use super::{Entry, Table, TableRun};
+use super::{Table, TableEntry, TableRun};
 use crate::text::number;
 
 /// A cell: a text, such as our number, and that of the paper.
-pub(super) struct Cell {
+pub(super) struct TableCell {
     pub(super) ours: String,
     pub(super) paper: Option<String>,
     /// Whether it has the best of our numbers in its column.
     pub(super) best: bool,
 }
 
-impl Cell {
+impl TableCell {
     fn new(ours: Option<String>, paper: Option<String>) -> Self {
         let nothing = if paper.is_none() { "–" } else { "" };
         Self { ours: ours.unwrap_or(nothing.to_owned()), paper, best: false }
@@ -27,7 +27,7 @@ impl Cell {
 }
 
 /// `ours (paper)`
-impl fmt::Display for Cell {
+impl fmt::Display for TableCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ours, paper, .. } = self;
         match paper {
@@ -39,8 +39,8 @@ impl fmt::Display for Cell {
 }
 
 /// A line of the table.
-pub(super) struct Line {
-    pub(super) cells: Vec<Cell>,
+pub(super) struct TableLine {
+    pub(super) cells: Vec<TableCell>,
     /// Whether the system is only reported by the paper.
     pub(super) reported: bool,
 }
@@ -53,54 +53,55 @@ pub(super) fn head(table: &Table) -> Vec<String> {
 }
 
 /// Two lines about the tasks: length and chance.
-pub(super) fn about(table: &Table) -> [Line; 2] {
-    let average = || has_average(table).then(|| Cell::text(""));
+pub(super) fn about(table: &Table) -> [TableLine; 2] {
+    let average = || has_average(table).then(|| TableCell::text(""));
     let lengths = table.columns.iter().map(|column| {
         let [ours, paper] = [column.length, column.paper_length];
-        Cell::new(ours.map(|l| l.to_string()), paper.map(|l| l.to_string()))
+        TableCell::new(ours.map(|l| l.to_string()), paper.map(|l| l.to_string()))
     });
     let chances = table.columns.iter().map(|column| {
         let chance = column.chance.map(|chance| format!("{chance:.2}"));
-        Cell::new(chance, None)
+        TableCell::new(chance, None)
     });
-    let line = |name: &str, cells: Vec<Cell>| {
-        let cells = std::iter::once(Cell::text(name)).chain(cells).chain(average());
-        Line { cells: cells.collect(), reported: false }
+    let line = |name: &str, cells: Vec<TableCell>| {
+        let cells = std::iter::once(TableCell::text(name)).chain(cells).chain(average());
+        TableLine { cells: cells.collect(), reported: false }
     };
     [line("input length", lengths.collect()), line("most frequent class", chances.collect())]
 }
 
 /// A line for each system.
-pub(super) fn lines(table: &Table) -> Vec<Line> {
+pub(super) fn lines(table: &Table) -> Vec<TableLine> {
     let average = has_average(table);
     let is_accuracy = |i: usize| table.columns[i].measure == Some("accuracy");
     let best: Vec<Option<f64>> = (0..table.columns.len())
         .map(|i| best(table.rows.iter().filter_map(|row| row.entries[i].ours), is_accuracy(i)))
         .collect();
     let best_average = self::best(table.rows.iter().filter_map(|row| row.average), true);
-    let row = |row: &super::Row| {
+    let row = |row: &super::TableRow| {
         let is_best = |ours: Option<f64>, best: Option<f64>| ours.is_some() && ours == best;
-        let entries = row.entries.iter().zip(&best).enumerate().map(|(i, (entry, best))| Cell {
-            best: is_best(entry.ours, *best),
-            ..shown(entry, row.model.is_some(), is_accuracy(i))
-        });
+        let entries =
+            row.entries.iter().zip(&best).enumerate().map(|(i, (entry, best))| TableCell {
+                best: is_best(entry.ours, *best),
+                ..shown(entry, row.model.is_some(), is_accuracy(i))
+            });
         let mean = row.average.map(|mean| format!("{mean:.2}"));
-        let mean = average.then(|| Cell {
+        let mean = average.then(|| TableCell {
             best: is_best(row.average, best_average),
-            ..Cell::new(mean, row.paper_average.map(str::to_owned))
+            ..TableCell::new(mean, row.paper_average.map(str::to_owned))
         });
         let label = if row.model.is_none() { format!("{} *", row.label) } else { row.label.into() };
-        let cells = std::iter::once(Cell::text(label)).chain(entries).chain(mean).collect();
-        Line { cells, reported: row.model.is_none() }
+        let cells = std::iter::once(TableCell::text(label)).chain(entries).chain(mean).collect();
+        TableLine { cells, reported: row.model.is_none() }
     };
-    let mut lines: Vec<Line> = table.rows.iter().map(row).collect();
+    let mut lines: Vec<TableLine> = table.rows.iter().map(row).collect();
     if !table.argmax_95.is_empty() {
         let entries = table.argmax_95.iter().map(|entry| {
-            Cell::new(entry.ours.map(|x| format!("{x:.0}")), entry.paper.map(str::to_owned))
+            TableCell::new(entry.ours.map(|x| format!("{x:.0}")), entry.paper.map(str::to_owned))
         });
-        let label = Cell::text("DSS-softmax: argmax |K|, 95th percentile");
+        let label = TableCell::text("DSS-softmax: argmax |K|, 95th percentile");
         let cells = std::iter::once(label).chain(entries).collect();
-        lines.push(Line { cells, reported: false });
+        lines.push(TableLine { cells, reported: false });
     }
     lines
 }
@@ -135,7 +136,7 @@ pub(super) fn runs(table: &Table) -> Vec<(Vec<String>, Option<&str>)> {
 
 /// What the budget changes, a paragraph for each task.
 pub(super) fn changes(table: &Table) -> Vec<(String, String)> {
-    let about = |column: &super::Column| {
+    let about = |column: &super::TableColumn| {
         let mut parts = Vec::new();
         if let Some(why) = &column.skipped {
             parts.push(format!("left out: {why}"));
@@ -170,7 +171,7 @@ fn has_average(table: &Table) -> bool {
         && super::paper::LRA.tasks.iter().all(|task| table.columns.iter().any(|c| c.task == *task))
 }
 
-fn shown(entry: &Entry, model: bool, accuracy: bool) -> Cell {
+fn shown(entry: &TableEntry, model: bool, accuracy: bool) -> TableCell {
     let ours = match (entry.ours, entry.spread) {
         (Some(mean), Some(spread)) => {
             Some(format!("{} ± {}", value(mean, accuracy), value(spread, accuracy)))
@@ -178,7 +179,7 @@ fn shown(entry: &Entry, model: bool, accuracy: bool) -> Cell {
         (Some(mean), None) => Some(value(mean, accuracy)),
         (None, _) => model.then(|| unfinished(&entry.runs).to_owned()),
     };
-    Cell::new(ours, entry.paper.map(str::to_owned))
+    TableCell::new(ours, entry.paper.map(str::to_owned))
 }
 
 fn unfinished(runs: &[TableRun]) -> &'static str {

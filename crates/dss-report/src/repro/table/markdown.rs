@@ -39,7 +39,7 @@ fn line(cells: &[String]) -> String {
 }
 
 /// A line with the best numbers in bold; those of the paper, in brackets behind them, are not.
-fn bold_line(row: &layout::Line) -> String {
+fn bold_line(row: &layout::TableLine) -> String {
     let cells = row.cells.iter().map(|cell| match (cell.best, &cell.paper) {
         (false, _) => escape(&cell.to_string()),
         (true, Some(paper)) => format!("**{}** ({})", escape(&cell.ours), escape(paper)),

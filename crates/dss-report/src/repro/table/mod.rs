@@ -14,8 +14,8 @@ use dss_train::config::Overlay;
 use dss_train::run_dir::{RunDir, write_file};
 use serde::Serialize;
 
-use super::cell::{Cell, RunStatus};
 use super::grid::Grid;
+use super::grid_run::{GridRun, RunStatus};
 use super::models::{GridModel, model, reference};
 use super::paper::PaperRow;
 use super::progress::Progress;
@@ -37,18 +37,18 @@ pub struct Table {
     /// Settings that were asked for.
     pub sets: Vec<GridSetting>,
     /// The tasks.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TableColumn>,
     /// The systems: those that others reported, then ours.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// The 95th percentile of argmax |K| of DSS-softmax, by task; only for the ablations.
-    pub argmax_95: Vec<Entry>,
+    pub argmax_95: Vec<TableEntry>,
     /// What to know about the numbers.
     pub notes: Vec<String>,
 }
 
 /// A task.
 #[derive(Clone, Debug, Serialize)]
-pub struct Column {
+pub struct TableColumn {
     /// Its name.
     pub task: String,
     /// L, once a run is complete.
@@ -73,13 +73,13 @@ pub struct Column {
 
 /// A system.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct TableRow {
     /// Its name.
     pub label: &'static str,
     /// Its name here; none for systems that are only reported.
     pub model: Option<&'static str>,
     /// One for each column.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TableEntry>,
     /// The paper's average over the Long Range Arena.
     pub paper_average: Option<&'static str>,
     /// Ours, if all of its tasks are done.
@@ -88,7 +88,7 @@ pub struct Row {
 
 /// A system on a task.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Entry {
+pub struct TableEntry {
     /// The paper's number, as printed.
     pub paper: Option<&'static str>,
     /// Mean over the complete runs.
@@ -125,15 +125,15 @@ impl Table {
     pub fn new(grid: &Grid, progress: &Progress) -> Self {
         let kind = grid.table();
         let mut columns: Vec<_> = grid.tasks().iter().map(|task| column(grid, task)).collect();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<TableRow> = Vec::new();
         // Numbers of other papers are there even if the system is not run here.
         let is_reported = |row: &&PaperRow| {
             row.by_others && grid.models().all(|model| Some(model.name) != row.model)
         };
         for row in kind.paper().rows.iter().filter(is_reported) {
             let number = |task: &String| kind.paper().number(row, task);
-            let entry = |task| Entry { paper: number(task), ..Entry::default() };
-            rows.push(Row {
+            let entry = |task| TableEntry { paper: number(task), ..TableEntry::default() };
+            rows.push(TableRow {
                 label: row.model.and_then(model).map_or(row.label, |model| model.label),
                 model: None,
                 entries: grid.tasks().iter().map(entry).collect(),
@@ -234,12 +234,12 @@ impl Table {
     }
 }
 
-fn column(grid: &Grid, task: &str) -> Column {
+fn column(grid: &Grid, task: &str) -> TableColumn {
     let plan = grid.plan(task);
     let config = grid.base(task, reference());
     let paper = grid.paper_config(task);
     let changes = paper.map(|paper| changes::between(config, &paper)).unwrap_or_default();
-    Column {
+    TableColumn {
         task: task.to_owned(),
         length: plan.and_then(|plan| plan.speed.map(|speed| speed.length)),
         paper_length: paper::length(task),
@@ -258,8 +258,8 @@ fn ours(
     grid: &Grid,
     progress: &Progress,
     model: &'static GridModel,
-    columns: &mut [Column],
-) -> Row {
+    columns: &mut [TableColumn],
+) -> TableRow {
     let mut entries = Vec::new();
     for column in columns {
         let mut runs = Vec::new();
@@ -276,7 +276,12 @@ fn ours(
         }
         let scores: Vec<f64> = runs.iter().filter_map(|run| run.score).collect();
         let (ours, spread) = mean_and_spread(&scores);
-        entries.push(Entry { paper: paper::number(model.name, &column.task), ours, spread, runs });
+        entries.push(TableEntry {
+            paper: paper::number(model.name, &column.task),
+            ours,
+            spread,
+            runs,
+        });
     }
     let lra = |task: &&str| {
         let at = grid.tasks().iter().position(|name| name == *task)?;
@@ -288,10 +293,10 @@ fn ours(
     };
     let paper_average = paper::average(model.name).filter(|_| grid.table() == TableKind::Lra);
     let average = means.map(|means| means.iter().sum::<f64>() / means.len() as f64);
-    Row { label: model.label, model: Some(model.name), entries, paper_average, average }
+    TableRow { label: model.label, model: Some(model.name), entries, paper_average, average }
 }
 
-fn run(cell: &Cell, status: &RunStatus, skipped: bool) -> TableRun {
+fn run(cell: &GridRun, status: &RunStatus, skipped: bool) -> TableRun {
     let empty = TableRun {
         dir: cell.name(),
         seed: cell.seed,
@@ -317,14 +322,14 @@ fn run(cell: &Cell, status: &RunStatus, skipped: bool) -> TableRun {
 }
 
 /// Of the complete runs of DSS-softmax.
-fn peaks(grid: &Grid, progress: &Progress, task: &str) -> Entry {
+fn peaks(grid: &Grid, progress: &Progress, task: &str) -> TableEntry {
     let done = grid.seeds(task, reference()).into_iter().filter(|cell| progress.is_done(cell));
     let best = done.map(|cell| RunDir::new(&grid.dir(&cell)).best());
     // A table does not fail for a checkpoint that was removed.
     let models = best.filter_map(|path| Inspection::load(&path, &Device::flex()).ok());
     let found: Vec<f64> = models.map(|model| model.peaks().argmax_95).collect();
     let (ours, spread) = mean_and_spread(&found);
-    Entry { paper: paper::argmax_95(task), ours, spread, runs: Vec::new() }
+    TableEntry { paper: paper::argmax_95(task), ours, spread, runs: Vec::new() }
 }
 
 /// The score that counts, accuracies in per cent.

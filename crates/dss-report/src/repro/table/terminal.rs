@@ -33,7 +33,7 @@ pub(super) fn text(table: &Table) -> String {
 }
 
 /// The cells of a line, with a mark before the best numbers.
-fn marked(line: &layout::Line) -> Vec<String> {
+fn marked(line: &layout::TableLine) -> Vec<String> {
     let mark = |best: bool| if best { BEST } else { "" };
     line.cells.iter().map(|cell| format!("{}{cell}", mark(cell.best))).collect()
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// A run of the grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct GridRun {
     /// The task.
     pub task: String,
     /// The model.
@@ -21,7 +21,7 @@ pub struct Cell {
     pub seed: u64,
 }
 
-impl Cell {
+impl GridRun {
     /// The name of its run directory.
     pub fn name(&self) -> String {
         format!("{}-{}-{}", self.task, self.model.name, self.seed)
@@ -39,7 +39,7 @@ pub enum RunStatus {
         steps: u64,
     },
     /// It is complete.
-    Done(Box<Outcome>),
+    Done(Box<RunOutcome>),
     /// It ended with an error, or cannot be continued.
     Failed {
         /// What went wrong.
@@ -62,7 +62,7 @@ impl RunStatus {
 
 /// The result of a complete run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The best checkpoint on the test set.
     pub test: Scores,
     /// Optimiser steps.
@@ -98,7 +98,7 @@ pub(super) fn read_status(dir: &Path, config: Option<&Config>) -> Result<RunStat
         Record::Train(_) | Record::Val(_) => None,
     });
     Ok(match test {
-        Some(test) => RunStatus::Done(Box::new(Outcome {
+        Some(test) => RunStatus::Done(Box::new(RunOutcome {
             test: test.scores,
             steps: state.step,
             seconds: test.seconds,
