@@ -46,7 +46,10 @@ pub fn import_checkpoint<'py>(
     let rules = [("zoh", Discretisation::Zoh), ("bilinear", Discretisation::Bilinear)];
     let transforms = [("exp", DeltaTransform::Exp), ("softplus", DeltaTransform::Softplus)];
     let options = ImportOptions {
-        settings: config.map(Settings::from_yaml).transpose().map_err(value_error)?,
+        settings: config
+            .map(Settings::from_yaml)
+            .transpose()
+            .map_err(|error| value_error(format!("its configuration: {error}")))?,
         len,
         variant: chosen("variant", variant, &variants)?,
         pooling: chosen("pool", pool, &pools)?,

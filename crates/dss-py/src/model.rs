@@ -55,6 +55,13 @@ impl NativeModel {
         layer: usize,
         length: usize,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        // Asked for here, since a failed allocation inside would end the process.
+        let size = self.0.kernels().checked_mul(length);
+        if size.is_none_or(|size| Vec::<f64>::new().try_reserve_exact(size).is_err()) {
+            return Err(value_error(format!(
+                "kernels of {length} taps are more than memory can hold"
+            )));
+        }
         let k = py.detach(|| self.0.kernel(layer, length)).map_err(value_error)?;
         Ok(k.into_pyarray(py))
     }

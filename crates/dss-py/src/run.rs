@@ -10,13 +10,12 @@ use dss_report::inspect::Inspection;
 use dss_report::report::write_report;
 use dss_train::config::{Request, Setting};
 use dss_train::run_dir::RunDir;
-use dss_train::{Config, Error, Event, Observer, Split, Stopped, Summary, TrainOptions};
+use dss_train::{Config, Error, Event, Observer, TrainOptions};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyFloatingPointError, PyKeyboardInterrupt, PyOSError,
     PyRuntimeError,
 };
 use pyo3::prelude::*;
-use serde_json::{Value, json};
 
 use crate::{threads, value_error};
 
@@ -163,7 +162,7 @@ fn watched(
         return Err(error);
     }
     let summary = result.map_err(|_| PyRuntimeError::new_err("the training panicked"))?;
-    Ok(end(&summary.map_err(python_error)?).to_string())
+    Ok(summary.map_err(python_error)?.to_json().to_string())
 }
 
 /// An error of the trainer as the exception that a Python program expects.
@@ -200,63 +199,6 @@ struct Sender(mpsc::Sender<String>);
 impl Observer for Sender {
     fn event(&mut self, event: &Event<'_>) {
         // Nobody listens any more when the call has failed; the flag ends the training.
-        let _ = self.0.send(object(event).to_string());
+        let _ = self.0.send(event.to_json().to_string());
     }
-}
-
-fn object(event: &Event<'_>) -> Value {
-    match event {
-        Event::Loading(text) => json!({"event": "loading", "text": text}),
-        Event::Start {
-            run,
-            task,
-            parameters,
-            examples,
-            steps_per_epoch,
-            total_steps,
-            done_steps,
-        } => {
-            json!({
-                "event": "start", "run": run.display().to_string(), "task": task, "parameters": parameters,
-                "examples": {"train": examples[0], "val": examples[1], "test": examples[2]},
-                "steps_per_epoch": steps_per_epoch, "total_steps": total_steps, "done_steps": done_steps,
-            })
-        }
-        Event::Step { step, epoch, loss, accuracy, lr, gradient_norm, samples_per_s } => json!({
-            "event": "step", "step": step, "epoch": epoch, "loss": loss, "accuracy": accuracy, "lr": lr,
-            "gradient_norm": gradient_norm, "samples_per_s": samples_per_s,
-        }),
-        Event::Evaluating { split, done, of } => {
-            json!({"event": "evaluating", "split": name(*split), "done": done, "of": of})
-        }
-        Event::Eval { step, epoch, split, scores, best } => json!({
-            "event": "eval", "split": name(*split), "step": step, "epoch": epoch, "scores": scores, "best": best,
-        }),
-        Event::Checkpoint { step, path } => {
-            json!({"event": "checkpoint", "step": step, "path": path.display().to_string()})
-        }
-        Event::Note(text) => json!({"event": "note", "text": text}),
-        Event::End(summary) => end(summary),
-    }
-}
-
-fn name(split: Split) -> &'static str {
-    match split {
-        Split::Val => "val",
-        Split::Test => "test",
-    }
-}
-
-fn end(summary: &Summary) -> Value {
-    let stopped = match summary.stopped {
-        Stopped::Finished => "finished",
-        Stopped::Early => "early",
-        Stopped::Interrupted => "interrupted",
-    };
-    json!({
-        "event": "end", "stopped": stopped, "test": summary.test, "best_val": summary.best_val,
-        "best_step": summary.best_step, "epochs": summary.epochs, "steps": summary.steps,
-        "seconds": summary.seconds, "peak_mb": summary.peak_mb, "parameters": summary.parameters,
-        "was_complete": summary.was_complete,
-    })
 }

@@ -1,5 +1,7 @@
 """Wrong inputs: what was expected, what came."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,9 @@ def test_files(tmp_path):
         (lambda m: m.forward("text"), "does not take text"),
         (lambda m: m.predict(X[0]), "put a single one into a list"),
         (lambda m: m.predict([]), "at least one sequence, got none"),
+        (lambda m: m.predict(5), "expected several sequences"),
+        (lambda m: m.forward([[1.0, 2.0], [3.0]]), "same number of channels"),
+        (lambda m: m.kernel(0, 10**12), "more than memory can hold"),
         (lambda m: m.stream().push([]), "at least one position"),
         (lambda m: m.stream().push([1.0, 2.0], answers=5), "5 answers to 2 positions"),
         (lambda m: m.stream(b"abc"), "not a saved state"),
@@ -76,6 +81,7 @@ def test_estimators():
     ]:
         with pytest.raises(ValueError, match=message):
             DSSClassifier(**SMALL).fit(x, y)
+    assert DSSClassifier(**SMALL, n_jobs=-1).fit(X, Y).predict(X[:2]).shape == (2,)
     with pytest.raises(ValueError, match="did you mean `train.clip`"):
         DSSClassifier(**SMALL, settings={"train.clipp": 1}).fit(X, Y)
     with pytest.raises(ValueError, match="at least one value"):
@@ -112,3 +118,13 @@ def test_layers(tmp_path):
     file.write_bytes(b"hello")
     with pytest.raises(ValueError, match="junk is not a safetensors file"):
         load_model(file)
+    golden = pathlib.Path(__file__).parents[2] / "dss-exchange" / "tests" / "golden" / "ag1988"
+    with pytest.raises(ValueError, match="not a model file of ours"):
+        load_model(golden / "softmax_bn_post.safetensors")
+    file.write_bytes((golden.parents[3] / "dss-cli" / "page" / "models" / "text.safetensors").read_bytes()[:-10])
+    with pytest.raises(ValueError, match="junk is incomplete: it ends inside"):
+        load_model(file)
+    (tmp_path / "bad.yaml").write_text("model: [")
+    for wrong, match in ((dict(length=0), "length must be at least 1"), (dict(config=tmp_path / "bad.yaml"), "its configuration: ")):
+        with pytest.raises(ValueError, match=match):
+            diagonal_ssm.import_checkpoint(golden / "softmax_bn_post.pt", **wrong)

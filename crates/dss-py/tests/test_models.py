@@ -128,6 +128,9 @@ GOLDEN = pathlib.Path(__file__).parents[2] / "dss-exchange" / "tests" / "golden"
 def test_imported_checkpoints(tmp_path):
     """The logits of the programs that made them, and the same model in PyTorch."""
     safetensors = pytest.importorskip("safetensors.numpy")
+    torch = pytest.importorskip("torch")
+    from diagonal_ssm.torch import load_model
+
     found = 0
     for config in sorted(GOLDEN.glob("ag1988/*.config.yaml")) + sorted(GOLDEN.glob("s4/*.config.yaml")):
         name = config.name.removesuffix(".config.yaml")
@@ -140,10 +143,18 @@ def test_imported_checkpoints(tmp_path):
                 diagonal_ssm.import_checkpoint(file, config=config)
             continue
         model = diagonal_ssm.import_checkpoint(file, config=config, length=x.shape[1])
+        lengths = tensors.get("lengths", np.full(len(x), x.shape[1]))
+        rows = [one[:length] for one, length in zip(x, lengths)]
         if model.meta["io"]["output"]["kind"] == "pair":
-            continue
-        lengths = tensors.get("lengths", [x.shape[1]] * len(x))
-        logits = np.stack([model.forward(one[:length]) for one, length in zip(x, lengths)])
+            half = len(rows) // 2
+            logits = np.stack([model.forward(a, b) for a, b in zip(rows[:half], rows[half:])])
+        else:
+            logits = np.stack([model.forward(row) for row in rows])
+        np.testing.assert_allclose(logits, tensors["logits"], atol=1e-5)
+        model.save(tmp_path / "model.safetensors")
+        with torch.no_grad():
+            module = load_model(tmp_path / "model.safetensors")
+            logits = module(torch.from_numpy(x), torch.from_numpy(lengths)).numpy()
         np.testing.assert_allclose(logits, tensors["logits"], atol=1e-5)
         found += 1
     assert found >= 6

@@ -115,6 +115,29 @@ def test_errors_come_before_any_work(tmp_path):
         diagonal_ssm.Run(tmp_path)
 
 
+def test_weights_and_biases(tmp_path):
+    """What its run is told; the package itself is not needed."""
+    from diagonal_ssm.wandb import WandbCallback
+
+    class Recorder:
+        def __init__(self):
+            self.rows, self.axes = [], {}
+
+        def define_metric(self, name, step_metric):
+            self.axes[name] = step_metric
+
+        def log(self, row):
+            self.rows.append(row)
+
+    recorder = Recorder()
+    run = diagonal_ssm.train("files", waves(), out=tmp_path / "run", callback=WandbCallback(recorder), **SMALL)
+    assert recorder.axes == {"*": "step"}
+    for part, key in (("train", "loss"), ("val", "accuracy"), ("test", "accuracy")):
+        logged = [(row["step"], row[f"{part}/{key}"]) for row in recorder.rows if f"{part}/{key}" in row]
+        wanted = run.metrics[part]
+        assert logged == list(zip(wanted["step"], wanted[key])), part
+
+
 def test_an_error_in_a_callback_ends_the_training(tmp_path):
     def fail(event):
         if event["event"] == "step":

@@ -67,6 +67,9 @@ def import_checkpoint(
     if config is not None:
         with open(config, encoding="utf-8") as yaml:
             text = yaml.read()
+    for name, given, least in (("length", length, 1), ("kernel_len", kernel_len, 0)):
+        if given is not None and given < least:
+            raise ValueError(f"{name} must be at least {least}, but is {given}")
     try:
         made, notes = _native.import_checkpoint(
             data, text, length, variant, pool, kernel_len, prenorm, discretisation, dt
@@ -144,7 +147,8 @@ class Model:
         return np.array(self.labels)[self.predict_proba(sequences).argmax(-1)]
 
     def _stacked(self, sequences: Sequence[Positions]) -> npt.NDArray[np.float32]:
-        if isinstance(sequences, (str, bytes)) or (isinstance(sequences, np.ndarray) and sequences.ndim < 2):
+        single = isinstance(sequences, np.ndarray) and sequences.ndim < 2
+        if single or isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__len__"):
             raise ValueError("expected several sequences: put a single one into a list")
         if len(sequences) == 0:
             raise ValueError("expected at least one sequence, got none")
@@ -202,7 +206,10 @@ class Model:
             sequence = sequence.encode()
         if isinstance(sequence, bytes):
             return self._native.tokens(sequence)
-        array = np.asarray(sequence)
+        try:
+            array = np.asarray(sequence)
+        except ValueError:
+            raise ValueError("the positions of a sequence must have the same number of channels") from None
         if given["kind"] == "tokens":
             if array.ndim != 1 or array.dtype.kind not in "iu":
                 raise ValueError(f"expected a text or [L] token ids, got {array.dtype} of shape {array.shape}")

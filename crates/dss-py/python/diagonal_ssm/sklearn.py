@@ -101,9 +101,10 @@ class _Estimator(BaseEstimator):
             for part, rows in (("train", learnt), ("val", held), ("test", held)):
                 _write(os.path.join(data, part), x, y, rows, text)
             out = os.path.join(folder, "run")
-            done = train(
-                "files", data, model=self.model, out=out, threads=self.n_jobs, progress=bool(self.verbose), **settings
-            )
+            jobs = self.n_jobs
+            if jobs is not None and jobs < 0:  # scikit-learn's way to say all processors, or all but some
+                jobs = max(1, (os.cpu_count() or 1) + 1 + jobs)
+            done = train("files", data, model=self.model, out=out, threads=jobs, progress=bool(self.verbose), **settings)
             if done.stopped == "interrupted":
                 raise KeyboardInterrupt
             self.model_ = done.model
@@ -171,7 +172,7 @@ class DSSClassifier(ClassifierMixin, _Estimator):
         batch, lr: sequences per step, and the learning rate.
         validation_fraction: the part of the sequences that chooses the checkpoint.
         random_state: the seed.
-        n_jobs: how many threads; by default as many as `diagonal_ssm.get_num_threads()` says.
+        n_jobs: how many threads, -1: one per processor; by default as many as `diagonal_ssm.get_num_threads()` says.
         settings: more settings of the training, under their dotted keys, such as {"train.clip": 1.0}.
         verbose: whether to show how far it is.
 
@@ -192,7 +193,7 @@ class DSSClassifier(ClassifierMixin, _Estimator):
             y = y[:, 0]
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class ({self.classes_[0]!r}), but a classifier needs at least two classes")
+            raise ValueError(f"y has one class ({self.classes_[0]}), but a classifier needs at least two classes")
         self._fit(x, numbers, self.classes_)
         return self
 

@@ -26,15 +26,13 @@ def load_model(path: Union[str, os.PathLike[str]]) -> DSSModel:
     if os.path.isdir(path):
         path = os.path.join(path, "best.safetensors")
     header, tensors = read_safetensors(path)
-    if "dss" not in header:
-        raise ValueError(f"{path} is not a model file of ours: it has no description")
     model = DSSModel(json.loads(header["dss"]))
     model.load_state_dict(tensors)
     return model.eval()
 
 
 def read_safetensors(path: Union[str, os.PathLike[str]]) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors (float32, or float64 where the file has it) of a safetensors file."""
+    """Metadata and tensors (float32, or float64 where the file has it) of a model file."""
     with open(path, "rb") as file:
         data = file.read()
     start = 8 + int.from_bytes(data[:8], "little")
@@ -43,8 +41,12 @@ def read_safetensors(path: Union[str, os.PathLike[str]]) -> tuple[dict[str, str]
     except ValueError:
         raise ValueError(f"{os.fspath(path)} is not a safetensors file") from None
     meta, tensors = header.pop("__metadata__", {}), {}
+    if "dss" not in meta:
+        raise ValueError(f"{os.fspath(path)} is not a model file of ours: it has no description")
     for name, about in header.items():
         begin, end = (start + offset for offset in about["data_offsets"])
+        if end > len(data):
+            raise ValueError(f"{os.fspath(path)} is incomplete: it ends inside {name}")
         values = np.frombuffer(data[begin:end], _DTYPES[about["dtype"]]).reshape(about["shape"])
         tensors[name] = torch.from_numpy(values.astype(np.promote_types(values.dtype, np.float32)))
     return meta, tensors
@@ -88,7 +90,7 @@ class DSSModel(nn.Module):
         meta: the description of a model file: `model` (its settings) and `io` (its two ends and its length), as
             `diagonal_ssm.load(path).meta` has them.
 
-    Parameters: `encoder.*`, `layers.i.mixer.*`, `layers.i.norm.*`, `norm.*` (with pre-norm), `head.*`.
+    Parameters: `encoder.*`, `layers.i.mixer.*`, `layers.i.norm.*`, `norm.*` (if there is a last norm), `head.*`.
     """
 
     meta: dict[str, Any]
@@ -124,11 +126,12 @@ class DSSModel(nn.Module):
             )
             for _ in range(model["layers"])
         )
-        self.norm = Norm(h, *norm) if model["prenorm"] else nn.Identity()
+        last_norm = model["prenorm"] and model.get("last_norm", True)
+        self.norm = Norm(h, *norm) if last_norm else nn.Identity()
         self.output, self.pool = answer["kind"], model["pool"]
         hidden, outputs = model.get("head_hidden", 0), answer["outputs"]
         if self.output == "pair":
-            self.head = _TwoLayers(4 * h, h, outputs, gelu=True)
+            self.head = _TwoLayers(4 * h, hidden or h, outputs, gelu=True)
         elif hidden:
             self.head = _TwoLayers(h, hidden, outputs, gelu=False)
         else:
