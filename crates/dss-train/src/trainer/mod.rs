@@ -30,7 +30,7 @@ use crate::config::{Config, TrainConfig};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::run_dir::{EvalRecord, RunDir, stored_test};
+use crate::run_dir::{RunDir, stored_test};
 use crate::{bridge, memory, threads};
 
 use batches::shard_batches;
@@ -150,16 +150,14 @@ fn run(
     let stopped = steps(&mut session, &config.train, &task, observer, &stop)?;
     let interrupted = stopped == Stopped::Interrupted;
     let stored_test = stored_test.filter(|_| session.state.step == restored && !interrupted);
-    let test = match &stored_test {
+    let was_complete = stored_test.is_some();
+    let test = match stored_test {
         Some(record) => Some(session.keep_test(record)?),
         None if interrupted => None,
         None => session.test(observer, &stop)?,
     };
     let stopped = if test.is_none() { Stopped::Interrupted } else { stopped };
-    let mut summary = session.summary(stopped, test);
-    if let Some(EvalRecord { seconds, peak_mb, .. }) = stored_test {
-        summary = Summary { was_complete: true, seconds, peak_mb, ..summary };
-    }
+    let summary = Summary { was_complete, ..session.summary(stopped, test) };
     observer.event(&Event::End(&summary));
     Ok(summary)
 }

@@ -59,7 +59,7 @@ impl Session<'_> {
         &mut self,
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Scores>> {
+    ) -> Result<Option<EvalRecord>> {
         let (model, step) = self.best_model()?;
         let mut answers = Collector::new(self.task);
         let mut look = |scored: &ScoredBatch<'_>| {
@@ -76,16 +76,15 @@ impl Session<'_> {
             answers.finish(step)?.write(self.run.root())?;
         }
         let record = self.eval_record(step, &scores, true);
-        let epoch = record.epoch;
-        self.keep_test(&record)?;
+        let record = self.keep_test(record)?;
         observer.event(&Event::Eval {
             step,
-            epoch,
+            epoch: record.epoch,
             split: Split::Test,
-            scores: &scores,
+            scores: &record.scores,
             best: true,
         });
-        Ok(Some(scores))
+        Ok(Some(record))
     }
 
     /// The best model and its step: rank 0 reads it for all.
@@ -111,10 +110,10 @@ impl Session<'_> {
     }
 
     /// Ends the metrics with a result on the test set.
-    pub(super) fn keep_test(&mut self, record: &EvalRecord) -> Result<Scores> {
+    pub(super) fn keep_test(&mut self, record: EvalRecord) -> Result<EvalRecord> {
         self.metrics.append(&Record::Test(record.clone()))?;
         self.metrics.sync()?;
-        Ok(record.scores.clone())
+        Ok(record)
     }
 
     fn evaluate(

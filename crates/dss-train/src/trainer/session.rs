@@ -18,9 +18,9 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::memory::peak_mb;
 use crate::optimiser::{AdamW, Depth, Rates};
-use crate::run_dir::{Metrics, Record, RunDir, TrainRecord, TrainingState};
+use crate::run_dir::{EvalRecord, Metrics, Record, RunDir, TrainRecord, TrainingState};
 use crate::schedule::LearningRate;
-use crate::scores::{Measure, Scores};
+use crate::scores::Measure;
 
 /// Training lines of `metrics.jsonl` per epoch, if it has that many steps.
 const LINES_PER_EPOCH: u64 = 100;
@@ -289,17 +289,19 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// The result of the training.
-    pub(super) fn summary(&self, stopped: Stopped, test: Option<Scores>) -> Summary {
+    /// The result of the training; once there is a test, its time and memory are those that were stored with it.
+    pub(super) fn summary(&self, stopped: Stopped, test: Option<EvalRecord>) -> Summary {
         let best = self.state.best.clone();
+        let now = || (self.clock.seconds(), peak_mb());
+        let (seconds, peak_mb) = test.as_ref().map_or_else(now, |t| (t.seconds, t.peak_mb));
         Summary {
-            test,
+            test: test.map(|record| record.scores),
             best_step: best.as_ref().map_or(0, |best| best.step),
             best_val: best.map(|best| best.scores),
             epochs: self.state.epoch(),
             steps: self.state.step,
-            seconds: self.clock.seconds(),
-            peak_mb: peak_mb(),
+            seconds,
+            peak_mb,
             parameters: self.state.parameters,
             bounded_steps: self.state.bounded_steps,
             was_complete: false,
