@@ -9,11 +9,19 @@ macro_rules! embedded {
     };
 }
 
-/// What `web/build` leaves in `page/`.
+/// The files of `page/`; `web/build` makes the two engines.
 const EMBEDDED: &[(&str, &[u8])] = embedded![
     "index.html"
     "style.css"
-    "dss.js"
+    "page.js"
+    "assets.js"
+    "engine.js"
+    "sound.js"
+    "plot.js"
+    "listen.js"
+    "write.js"
+    "kernels.js"
+    "app.js"
     "worker.js"
     "tap.js"
     "dss-plain.wasm"

@@ -45,7 +45,7 @@ fn a_page_is_served_from_an_empty_folder() {
     let folder = Folder::new();
     let server = Server::new(&folder, &[]);
     let page = server.get("/");
-    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("dss.js"), "{page}");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("app.js"), "{page}");
     assert!(server.get("/../Cargo.toml").starts_with("HTTP/1.1 404"));
 }
 
