@@ -53,7 +53,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
     let nothing = ended.skipped > 0 && grid.cells().iter().all(|c| grid.skipped(&c.task).is_some());
     match (ended.failed, nothing) {
         (0, false) => Ok(ExitCode::SUCCESS),
-        (0, true) => Err(Failure::failed(eyre::Report::msg("no task has its data"))
+        (0, true) => Err(Failure::failed(eyre::Report::msg("no data were found for any task"))
             .hint("`dss data list` says how to get them; name their folder with --data DIR")),
         (failed, _) => {
             let what =

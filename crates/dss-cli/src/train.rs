@@ -112,7 +112,18 @@ type Places = Box<dyn Iterator<Item = PathBuf>>;
 fn fresh(args: &TrainArgs) -> Result<(Config, Places), Failure> {
     let s = &args.request()?;
     s.from.as_deref().map(runs::model_file).transpose()?;
-    let (config, _) = s.resolve().map_err(Failure::for_task(&s.task))?;
+    let (mut config, sources) = s.resolve().map_err(Failure::for_task(&s.task))?;
+    if args.group.mpi && sources.source("train.shards") == "default" && !config.train.carry {
+        let batch = config.train.batch;
+        config.train.shards = group::default_shards(batch);
+        if !args.quiet {
+            eprintln!(
+                "note: train.shards = {}, for a batch of {batch} with --mpi (--set shards=N chooses another divisor; it \
+                 is part of the result)",
+                config.train.shards
+            );
+        }
+    }
     let out = args.out.clone();
     let seed = config.train.seed.to_string();
     let parts = [s.task.as_str(), s.preset.as_deref().unwrap_or(DEFAULT_PRESET)].into_iter();
@@ -156,7 +167,7 @@ fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path
     let test_name = format!("test {measure}");
     let (dir, task) = (text::shell(out), config.task.name());
     if summary.was_complete {
-        rows.push(("complete", "this run was complete already; its stored result:".to_owned()));
+        rows.push(("complete", "this run is already complete; its stored result:".to_owned()));
     }
     if let Some(test) = &summary.test {
         let (examples, step) = (plural(test.examples as u64, "example"), summary.best_step);

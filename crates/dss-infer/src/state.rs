@@ -96,7 +96,7 @@ impl State {
         let mut state = model.state()?;
         let mut rest = check_sealed(bytes, MAGIC, VERSION)?;
         if rest.take() != Some(model.hash.to_le_bytes()) {
-            return Err(wrong("it was saved by another one"));
+            return Err(wrong("it was saved by a different model"));
         }
         state.position = rest.u64()?;
         for x in &mut state.sum {
@@ -144,7 +144,7 @@ pub(crate) fn check_sealed<'a>(
     sum.bytes(content);
     let mut rest = Bytes(content);
     if rest.take() != Some(*magic) {
-        return Err(wrong("it does not begin as one"));
+        return Err(wrong("it is not a state file"));
     }
     let found = rest.take().map(u32::from_le_bytes).ok_or_else(|| wrong("too short"))?;
     if found != version {

@@ -13,13 +13,13 @@ use crate::{bridge, memory};
 
 /// How files become queries of this model: as they did in its training.
 pub fn encoder(meta: &CheckpointMeta) -> Result<Encoder> {
-    let encoder = Encoder::from_extra(&meta.extra);
+    let encoder = meta.encoder();
     let encoder = encoder.map_err(|error| Error::Mismatch(error.to_string()))?;
     check_encoder(&encoder, meta)?;
     Ok(encoder)
 }
 
-/// A checkpoint of a stranger may promise any size: nothing is made of it that the model, whose tensors are there,
+/// An untrusted checkpoint may promise any size: nothing is allocated for it that the model, whose tensors are there,
 /// could not read.
 fn check_encoder(encoder: &Encoder, meta: &CheckpointMeta) -> Result<()> {
     let len = match encoder {
@@ -106,7 +106,7 @@ pub fn predict(
             let scored = if answers == 1 { 1 } else { batch.lengths[i] };
             let outputs = &outputs[..scored * width];
             if outputs.iter().any(|x| !x.is_finite()) {
-                let what = "the model's answer is not finite: are its numbers like the training's?";
+                let what = "the model's answer is not finite; check that the input is scaled like the training data";
                 return Err(Error::Mismatch(format!("input {}: {what}", predictions.len() + 1)));
             }
             let rows = outputs.chunks(width).map(|row| match meta.labels.is_empty() {

@@ -11,7 +11,7 @@ use super::values::{positive, threads};
 /// `dss data`
 #[derive(Debug, Subcommand)]
 pub enum DataCommand {
-    /// For every task: whether its data are there, and how to get them
+    /// Show which data sets are present, and how to get the others
     #[command(after_help = "\
 Examples:
   dss data list --data ~/data
@@ -24,7 +24,7 @@ Examples:
   dss data get smnist --data ~/data --url http://mirror.example/mnist
   dss data get speech --data ~/data --url http://mirror.example/speech_commands_v0.01.tar.gz
 
-The archive appears in the folder once it is complete and its SHA-256 is right; it need not be unpacked. Until then it is
+The archive appears in the folder once it is complete and its SHA-256 is right; it does not have to be unpacked. Until then it is
 called NAME.part. After Ctrl-C or a lost connection, the same command continues. A file with a wrong SHA-256 is kept as
 NAME.bad. Exit code 130: interrupted.")]
     Get(DataGetArgs),
@@ -67,10 +67,10 @@ pub struct DataGetArgs {
     /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
-    /// The folder to put it into [default: that of --data]
+    /// Destination folder [default: that of --data]
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Another address of the archive; for a task with several files, of the folder that has them
+    /// Another URL of the archive; for a task with several files, of their folder
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// The SHA-256 it must have [default: that of the published file, where one is known]
@@ -113,7 +113,7 @@ pub struct DataCheckArgs {
     /// Directory with downloaded data sets
     #[arg(long, value_name = "DIR", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
-    /// The data, for tasks with the setting path (files, lm, forecast): short for --set path=PATH
+    /// The data of a task with the setting path (files, lm, forecast): short for --set path=PATH
     pub path: Option<PathBuf>,
     /// The settings of a preset [default: those of the task: all of its data]
     #[arg(long, value_name = "NAME")]

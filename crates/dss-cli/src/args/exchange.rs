@@ -25,7 +25,7 @@ pub struct ExportArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
     pub model: PathBuf,
-    /// The file to write; or torch or onnx, for other programs
+    /// The file to write, or a format for other programs: torch or onnx
     #[arg(long, value_name = "FILE|torch|onnx")]
     pub to: PathBuf,
     /// The file to write with --to torch or --to onnx [default: the run's name with .torch.safetensors or .onnx]

@@ -40,9 +40,9 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Train a model and leave it, its curves and a report in a run directory
+    /// Train a model; writes the checkpoint, curves and a report to a run directory
     Train(TrainArgs),
-    /// Train a model on the inputs of a task alone; `dss train TASK --from RUN` then starts from it
+    /// Pretrain on a task's inputs, without labels; `dss train TASK --from RUN` then starts from the result
     Pretrain(TrainArgs),
     /// Score the best checkpoint of a run
     Eval(EvalArgs),

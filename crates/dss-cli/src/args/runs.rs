@@ -77,7 +77,7 @@ pub struct GroupArgs {
     /// Seconds to wait for the other processes before the job ends
     #[arg(long, default_value_t = WAIT, value_name = "SECONDS", requires = "mpi", value_parser = clap::value_parser!(u64).range(1..))]
     pub mpi_wait: u64,
-    /// The same while data are read or made
+    /// Seconds to wait for them while data are loaded or generated
     #[arg(long, default_value_t = WAIT_DATA, value_name = "SECONDS", requires = "mpi", value_parser = clap::value_parser!(u64).range(1..))]
     pub mpi_wait_data: u64,
 }

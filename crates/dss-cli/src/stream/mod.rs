@@ -23,13 +23,13 @@ use source::{Positions, Source};
 
 /// How the input of a model is read as it arrives.
 pub fn feed(meta: &CheckpointMeta) -> Result<Feed, Failure> {
-    Encoder::from_extra(&meta.extra)
+    meta.encoder()
         .map_err(Failure::failed)?
         .feed()
         .map_err(|what| Failure::usage(what).hint("give it whole files: dss predict RUN FILE"))
 }
 
-/// A table of texts has one in each row, and a stream is one text.
+/// A table of texts has one in each row; a stream needs one text.
 fn refuse_table_of_texts(meta: &CheckpointMeta, args: &StreamArgs) -> Result<(), Failure> {
     let reads_texts = match Encoder::from_extra(&meta.extra).map_err(Failure::failed)? {
         Encoder::Text(_) => true,
@@ -41,7 +41,7 @@ fn refuse_table_of_texts(meta: &CheckpointMeta, args: &StreamArgs) -> Result<(),
     if !reads_texts || !is_table || args.format != Format::Auto {
         return Ok(());
     }
-    let message = format!("{} is a table, and a stream is one text", args.input.display());
+    let message = format!("{} is a table; a stream needs one text", args.input.display());
     Err(Failure::usage(message).hint(
         "`dss predict RUN FILE` reads the text of each row; --format text takes the whole file as one text",
     ))

@@ -66,7 +66,7 @@ pub fn positions(span: Span, option: &str, rate: Option<f64>) -> Result<f64, Fai
     span.positions(rate).map(|count| count.max(1.0)).ok_or_else(|| {
         Failure::usage(format!("the input has no rate, so {option} cannot be a time")).hint(
             format!(
-                "say how many positions come in a second with --rate, or give {option} a number"
+                "give the number of positions per second with --rate, or give {option} in positions"
             ),
         )
     })

@@ -62,7 +62,7 @@ fn wrong_usage_and_missing_data() {
         assert!(ran.err.contains(part), "no {part:?} in {ran:#?}");
     }
     let ran = repro(&folder, "lra --tasks image --models dss-softmax --budget 5steps --quiet");
-    let ran = ran.fails(1, &["no task has its data", "dss data list"]);
+    let ran = ran.fails(1, &["no data were found for any task", "dss data list"]);
     assert!(ran.out.contains("no data (85.7)") && ran.out.contains("dss data get image"));
 }
 

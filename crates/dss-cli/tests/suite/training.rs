@@ -476,7 +476,7 @@ fn a_complete_run_is_not_trained_again() {
     let resume = ["train", "adding", "--resume", "--out", "run"];
     let again = folder.run(&[&resume[..], &["--quiet"]].concat()).ok().out;
     let (head, rest) = again.split_once('\n').unwrap();
-    assert!(head.contains("complete already"), "{again}");
+    assert!(head.contains("already complete"), "{again}");
     assert_eq!(rest, first);
     assert_eq!(std::fs::read(folder.path("run/metrics.jsonl")).unwrap(), metrics);
     let all = objects(&folder.run(&[&resume[..], &["--json"]].concat()).ok().out);

@@ -130,7 +130,7 @@ fn product(a: &[f64], b: &[f64], m: usize) -> Vec<f64> {
 impl SequenceMixer for NystromMixer {
     fn max_len(&self) -> Option<LengthLimit> {
         let length = self.config.length(self.context.len);
-        let why = "its landmarks are spread over so many (Nyströmformer)".to_owned();
+        let why = "the landmarks of Nyströmformer are fixed for this length".to_owned();
         Some(LengthLimit { length, why })
     }
 

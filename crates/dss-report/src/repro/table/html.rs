@@ -36,7 +36,7 @@ pub(super) fn page(table: &Table) -> String {
     for (cells, error) in layout::runs(table) {
         run(&mut out, &cells, error);
     }
-    out.push_str("</tbody>\n</table>\n</div>\n</section>\n<section>\n<h2>With respect to the paper</h2>\n<dl>\n");
+    out.push_str("</tbody>\n</table>\n</div>\n</section>\n<section>\n<h2>Differences from the paper</h2>\n<dl>\n");
     for (task, what) in layout::changes(table) {
         let _ = writeln!(out, "<dt><b>{}</b></dt><dd>{}</dd>", escape(&task), escape(&what));
     }

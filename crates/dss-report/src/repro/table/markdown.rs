@@ -26,7 +26,7 @@ pub(super) fn text(table: &Table) -> String {
             out += &format!("\n{} failed: {}\n", escape(run), escape(error));
         }
     }
-    out += "\n## With respect to the paper\n\n";
+    out += "\n## Differences from the paper\n\n";
     for (task, what) in layout::changes(table) {
         out += &format!("- **{task}**: {}\n", escape(&what));
     }

@@ -25,7 +25,7 @@ pub(super) fn text(table: &Table) -> String {
     for (run, error) in failed {
         out += &format!("{run} failed: {error}\n");
     }
-    out += "\nWith respect to the paper:\n";
+    out += "\nDifferences from the paper:\n";
     for (task, what) in layout::changes(table) {
         out += &format!("  {task}: {what}\n");
     }
