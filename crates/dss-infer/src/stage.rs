@@ -138,10 +138,7 @@ impl Stack {
             }
             let left = match self.config.variant {
                 WaveganVariant::Ported => TAPS / 2,
-                WaveganVariant::Original => {
-                    let l = x.len() / channels;
-                    ((l.div_ceil(STRIDE) - 1) * STRIDE + TAPS).saturating_sub(l) / 2
-                }
+                WaveganVariant::Original => WaveganDConfig::same_padding(x.len() / channels)[0],
             };
             x = down.convolve(&x, STRIDE, left, scratch)?;
             if self.config.variant == WaveganVariant::Original {

@@ -57,19 +57,22 @@ impl<T> Lock<T> {
     }
 
     /// Waits for the value. Whoever has it must not take another lock.
-    pub(crate) fn lock(&self) -> Locked<'_, T> {
+    pub(crate) fn lock(&self) -> LockGuard<'_, T> {
         let section = section();
-        Locked { value: self.0.lock().unwrap_or_else(PoisonError::into_inner), _section: section }
+        LockGuard {
+            value: self.0.lock().unwrap_or_else(PoisonError::into_inner),
+            _section: section,
+        }
     }
 }
 
 /// The value of a [`Lock`]; the section ends after it is unlocked.
-pub(crate) struct Locked<'a, T> {
+pub(crate) struct LockGuard<'a, T> {
     value: MutexGuard<'a, T>,
     _section: Section,
 }
 
-impl<T> Deref for Locked<'_, T> {
+impl<T> Deref for LockGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -77,7 +80,7 @@ impl<T> Deref for Locked<'_, T> {
     }
 }
 
-impl<T> DerefMut for Locked<'_, T> {
+impl<T> DerefMut for LockGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }

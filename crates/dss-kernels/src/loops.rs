@@ -6,7 +6,7 @@
 #![allow(private_interfaces, reason = "nobody outside this crate can name the trait")]
 
 use crate::conv::{Adjoint, Filter, Inverse, Spectrum};
-use crate::kernel::vandermonde::{Powers, Reduce, Weighted};
+use crate::kernel::vandermonde::{Powers, Reduce, WeightedSum};
 use crate::product::Product;
 use crate::real::{Real, dispatch};
 
@@ -36,6 +36,6 @@ loops! {
     inverse: Inverse,
     product: Product,
     powers: Powers,
-    weighted: Weighted,
+    weighted: WeightedSum,
     reduce: Reduce,
 }

@@ -94,13 +94,6 @@ impl Convolution {
     }
 }
 
-/// Zeros before and after l positions with which a convolution of stride 4 gives ⌈l/4⌉, one more after than before if
-/// their number is odd.
-pub(crate) fn same_padding(l: usize) -> [usize; 2] {
-    let total = ((l.div_ceil(STRIDE) - 1) * STRIDE + TAPS).saturating_sub(l);
-    [total / 2, total - total / 2]
-}
-
 /// x `[B, L, C]` moved by `phase` positions, mirrored at both ends: y_t = x_{t − phase}.
 pub fn phase_shuffle(x: Tensor<3>, phase: i64) -> Tensor<3> {
     let l = x.dims()[1] as i64;
@@ -175,7 +168,7 @@ impl Stage {
     }
 
     fn original(&self, x: Tensor<3>, mode: Mode, index: usize) -> Tensor<3> {
-        let ends = same_padding(x.dims()[1]);
+        let ends = WaveganDConfig::same_padding(x.dims()[1]);
         let y = leaky_relu(self.down.conv.forward(x, STRIDE, ends), WaveganDConfig::SLOPE);
         match mode {
             Mode::Train { dropout } if self.config.shuffle > 0 && !self.last => {
@@ -225,7 +218,7 @@ mod tests {
     #[test]
     fn same_padding_gives_a_quarter() {
         for l in 1..200 {
-            let [left, right] = same_padding(l);
+            let [left, right] = WaveganDConfig::same_padding(l);
             let positions = (left + l + right - TAPS) / STRIDE + 1;
             assert_eq!(positions, l.div_ceil(STRIDE), "{l}");
             assert!(right == left || right == left + 1, "{l}");

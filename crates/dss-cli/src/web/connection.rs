@@ -43,7 +43,7 @@ pub fn serve(stream: TcpStream, page: &Page, open: &OpenConnections) {
 }
 
 fn answer(stream: &TcpStream, page: &Page, patience: Duration) -> io::Result<()> {
-    let mut timed = Timed { stream, end: Instant::now() + patience };
+    let mut timed = DeadlineStream { stream, end: Instant::now() + patience };
     let response = match http::read_head(&mut timed)? {
         Ok(head) => http::respond(page, &head),
         Err(refusal) => refusal,
@@ -56,12 +56,12 @@ fn answer(stream: &TcpStream, page: &Page, patience: Duration) -> io::Result<()>
 }
 
 /// A stream that fails when its time is over, however many bytes still come.
-struct Timed<'a> {
+struct DeadlineStream<'a> {
     stream: &'a TcpStream,
     end: Instant,
 }
 
-impl Timed<'_> {
+impl DeadlineStream<'_> {
     fn left(&self) -> io::Result<Option<Duration>> {
         match self.end.saturating_duration_since(Instant::now()) {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
@@ -70,14 +70,14 @@ impl Timed<'_> {
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for DeadlineStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
         self.stream.read(buffer)
     }
 }
 
-impl Write for Timed<'_> {
+impl Write for DeadlineStream<'_> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(self.left()?)?;
         self.stream.write(buffer)

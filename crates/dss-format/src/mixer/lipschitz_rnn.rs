@@ -42,6 +42,20 @@ settings! {
     }
 }
 
+impl LipschitzRnnConfig {
+    /// The settings for positions r times as far apart.
+    pub fn with_step(&self, r: f64) -> Self {
+        Self { step: self.step * r, ..*self }
+    }
+
+    /// The recurrence of a state of h.
+    #[cfg(feature = "kernels")]
+    pub fn cell(&self, h: usize) -> dss_kernels::recurrent::LipschitzRnn {
+        let Self { step, solver, .. } = *self;
+        dss_kernels::recurrent::LipschitzRnn { n: h, step, solver: solver.into() }
+    }
+}
+
 impl MixerSettings for LipschitzRnnConfig {
     fn title(&self) -> &'static str {
         "LipschitzRNN"
@@ -76,7 +90,7 @@ impl MixerSettings for LipschitzRnnConfig {
     }
 
     fn at_step(&self, r: f64) -> Option<MixerConfig> {
-        Some(Self { step: self.step * r, ..*self }.into())
+        Some(self.with_step(r).into())
     }
 }
 

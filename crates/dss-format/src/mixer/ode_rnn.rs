@@ -35,6 +35,18 @@ impl OdeRnnConfig {
         let hidden = std::iter::repeat_n(self.width, self.field_layers);
         std::iter::once(h).chain(hidden).chain([h]).collect()
     }
+
+    /// The settings for positions r times as far apart.
+    pub fn with_step(&self, r: f64) -> Self {
+        Self { step: self.step * r, ..*self }
+    }
+
+    /// The recurrence of a state of h.
+    #[cfg(feature = "kernels")]
+    pub fn cell(&self, h: usize) -> dss_kernels::recurrent::OdeRnn {
+        let Self { width, field_layers: layers, solver, substeps, .. } = *self;
+        dss_kernels::recurrent::OdeRnn { n: h, width, layers, solver: solver.into(), substeps }
+    }
 }
 
 impl MixerSettings for OdeRnnConfig {
@@ -64,6 +76,6 @@ impl MixerSettings for OdeRnnConfig {
     }
 
     fn at_step(&self, r: f64) -> Option<MixerConfig> {
-        Some(Self { step: self.step * r, ..*self }.into())
+        Some(self.with_step(r).into())
     }
 }

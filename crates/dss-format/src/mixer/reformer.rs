@@ -80,6 +80,14 @@ impl ReformerConfig {
     }
 }
 
+#[cfg(feature = "kernels")]
+impl From<ReformerSizes> for dss_kernels::attention::gathered::HashSizes {
+    fn from(sizes: ReformerSizes) -> Self {
+        let ReformerSizes { rounds, chunk, chunks, buckets } = sizes;
+        Self { rounds, buckets, chunk, chunks }
+    }
+}
+
 impl MixerSettings for ReformerConfig {
     fn title(&self) -> &'static str {
         "Reformer"

@@ -57,6 +57,13 @@ impl WaveganDConfig {
     /// Positions that phase shuffle moves, at most.
     const FURTHEST: usize = 16;
 
+    /// Zeros before and after l positions with which a strided convolution gives ⌈l/4⌉, one more after than before if
+    /// their number is odd.
+    pub fn same_padding(l: usize) -> [usize; 2] {
+        let total = ((l.div_ceil(Self::STRIDE) - 1) * Self::STRIDE + Self::TAPS).saturating_sub(l);
+        [total / 2, total - total / 2]
+    }
+
     /// The length that every sequence is padded to with zeros, in a model of length `len`.
     pub fn padded_len(&self, len: usize) -> usize {
         match self.variant {

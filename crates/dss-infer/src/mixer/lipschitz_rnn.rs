@@ -27,8 +27,7 @@ impl Net for LipschitzRnnNet {
     type Cell = LipschitzRnn;
 
     fn cell(&self) -> LipschitzRnn {
-        let LipschitzRnnConfig { step, solver, .. } = self.config;
-        LipschitzRnn { n: self.n, step, solver: solver.into() }
+        self.config.cell(self.n)
     }
 
     /// The transposes of M + (1 − 2β)·Mᵀ − γI.
@@ -49,7 +48,7 @@ impl Net for LipschitzRnnNet {
     }
 
     fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.step *= r;
+        self.config = self.config.with_step(r);
         Ok(())
     }
 }

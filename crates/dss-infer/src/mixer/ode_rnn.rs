@@ -29,8 +29,7 @@ impl Net for OdeRnnNet {
     type Cell = OdeRnn;
 
     fn cell(&self) -> OdeRnn {
-        let OdeRnnConfig { width, field_layers: layers, solver, substeps, .. } = self.config;
-        OdeRnn { n: self.n, width, layers, solver: solver.into(), substeps }
+        self.config.cell(self.n)
     }
 
     fn params(&self) -> Vec<f32> {
@@ -48,7 +47,7 @@ impl Net for OdeRnnNet {
     }
 
     fn set_step(&mut self, r: f64) -> Result<()> {
-        self.config.step *= r;
+        self.config = self.config.with_step(r);
         Ok(())
     }
 }

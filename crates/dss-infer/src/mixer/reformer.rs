@@ -49,13 +49,7 @@ impl ReformerMixer {
     }
 
     fn sizes(&self) -> HashSizes {
-        let sizes = self.config.sizes(self.context.len);
-        HashSizes {
-            rounds: sizes.rounds,
-            buckets: sizes.buckets,
-            chunk: sizes.chunk,
-            chunks: sizes.chunks,
-        }
+        self.config.sizes(self.context.len).into()
     }
 }
 

@@ -83,7 +83,7 @@ macro_rules! by_radix {
 // Here, because it uses the macro.
 mod rows;
 
-use rows::{First, Last};
+use rows::{FirstLevel, LastLevel};
 pub(crate) use rows::{Rows, Source};
 
 impl<T: Real> Fft<T> {
@@ -139,7 +139,7 @@ impl<T: Real> Fft<T> {
             // SAFETY: the caller's promise is passed on.
             unsafe { self.filter(s, x, 1, offset, leaf) };
         }
-        s.vectorize(Last::<T, false> { fft: self, rows: dst, x });
+        s.vectorize(LastLevel::<T, false> { fft: self, rows: dst, x });
     }
 
     /// [`Self::forward_rows`] of u into `x_u`, and [`Self::filter_rows`] of g, whose `leaf` may read û of the same
@@ -166,7 +166,7 @@ impl<T: Real> Fft<T> {
                 self.filter(s, x, 1, offset, leaf);
             }
         }
-        s.vectorize(Last::<T, ADD> { fft: self, rows: dst, x });
+        s.vectorize(LastLevel::<T, ADD> { fft: self, rows: dst, x });
     }
 
     /// M times the real parts of the inverse transforms. `x` is used up.
@@ -179,15 +179,15 @@ impl<T: Real> Fft<T> {
             // SAFETY: the caller's promise is passed on.
             unsafe { self.inverse(s, x, 1, offset) };
         }
-        s.vectorize(Last::<T, false> { fft: self, rows: dst, x });
+        s.vectorize(LastLevel::<T, false> { fft: self, rows: dst, x });
     }
 
     /// Level 0 of real rows.
     #[inline(always)]
     fn first<S: Simd>(&self, s: S, (rows, affine): Source<'_, T>, x: *mut T) {
         match affine {
-            None => s.vectorize(First::<T, false> { fft: self, rows, affine: [&[]; 3], x }),
-            Some(affine) => s.vectorize(First::<T, true> { fft: self, rows, affine, x }),
+            None => s.vectorize(FirstLevel::<T, false> { fft: self, rows, affine: [&[]; 3], x }),
+            Some(affine) => s.vectorize(FirstLevel::<T, true> { fft: self, rows, affine, x }),
         }
     }
 

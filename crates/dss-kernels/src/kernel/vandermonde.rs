@@ -101,7 +101,7 @@ impl<T: Real> Scratch<T> {
         let Blocks { len, a, m } = blocks;
         let n = c.len();
         let w = width::<T>(n);
-        T::weighted(Weighted { v: &self.v2[..a * w], c, out: &mut self.p[..a * w] });
+        T::weighted(WeightedSum { v: &self.v2[..a * w], c, out: &mut self.p[..a * w] });
         transpose(&self.v1[..m * w], w, &mut self.v1_t[..2 * n * m], m);
         let whole = a * m == len;
         let k = if whole { &mut *out } else { &mut self.k[..] };
@@ -203,13 +203,13 @@ impl<T: Real> WithSimd for Powers<'_, T> {
 }
 
 /// out[a] = (Re(c·v[a]), −Im(c·v[a])), both rows of modes.
-pub(crate) struct Weighted<'a, T> {
+pub(crate) struct WeightedSum<'a, T> {
     v: &'a [T],
     c: &'a [C64],
     out: &'a mut [T],
 }
 
-impl<T: Real> WithSimd for Weighted<'_, T> {
+impl<T: Real> WithSimd for WeightedSum<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {

@@ -59,14 +59,14 @@ impl<T: Real> Scratch<T> {
 }
 
 /// What a forward call had and left.
-pub(super) struct Given<'a, T> {
+pub(super) struct BackwardInput<'a, T> {
     pub input: &'a KernelisedInput<'a, T>,
     pub y: &'a [T],
     pub saved: &'a [T],
     pub dy: &'a [T],
 }
 
-impl<T: Real> Given<'_, T> {
+impl<T: Real> BackwardInput<'_, T> {
     /// g = [dy, −dy·y]/D of a chunk: [rows, wide(d + 1)].
     fn outputs(&self, head: &Head, rows: &Range<usize>, g: &mut [T]) {
         for (t, g) in rows.clone().zip(g.chunks_exact_mut(wide::<T>(head.d + 1))) {
@@ -87,7 +87,7 @@ pub(super) fn attend<T: Real>(
     config: &KernelisedConfig,
     head: &Head,
     map: &Map<T>,
-    given: &Given<'_, T>,
+    given: &BackwardInput<'_, T>,
     scratch: &mut Scratch<T>,
     [dq, dk, dv]: &[Disjoint<'_, T>; 3],
 ) {

@@ -231,7 +231,7 @@ impl<T: Real> Kernelised<T> {
         let pieces = config.batch * config.heads;
         par::fill(scratches, pieces, || backward::Scratch::new(config));
         let map = Map::new(config, input.w);
-        let given = backward::Given { input, y, saved, dy };
+        let given = backward::BackwardInput { input, y, saved, dy };
         let AttentionGrads { q, k, v } = grads;
         let out = [q, k, v].map(|grad| Disjoint::new(grad));
         par::for_each(scratches, pieces, |scratch, piece| {

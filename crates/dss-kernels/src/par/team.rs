@@ -12,7 +12,7 @@ mod sync;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use protocol::{Finally, Task, Team};
+use protocol::{OnDrop, Task, Team};
 
 /// What a thread is doing for a team.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ pub(super) fn together<R>(work: impl FnOnce() -> R) -> R {
             let team = &team;
             scope.spawn(move |_| help(team, helper));
         }
-        let _part = Finally(|| {
+        let _part = OnDrop(|| {
             ROLE.set(Role::None);
             team.part();
         });
@@ -83,7 +83,7 @@ pub(super) fn run(task: &Task<'_>) {
         Role::Busy => task(0),
         Role::Leads(team) => {
             ROLE.set(Role::Busy);
-            let _lead = Finally(|| ROLE.set(Role::Leads(team)));
+            let _lead = OnDrop(|| ROLE.set(Role::Leads(team)));
             // SAFETY: whoever leads a team is inside `together`, where it lives.
             unsafe { &*team }.lead(task);
         }
@@ -95,7 +95,7 @@ pub(super) fn run(task: &Task<'_>) {
 /// A helper's job, which rayon may hand to a thread that waits for something else in the middle of a loop.
 fn help(team: &Team, helper: usize) {
     if matches!(ROLE.get(), Role::None) {
-        let _leave = Finally(|| ROLE.set(Role::None));
+        let _leave = OnDrop(|| ROLE.set(Role::None));
         ROLE.set(Role::Busy);
         // Someone may wait for a job that only this thread can take.
         team.help(helper, || {
@@ -106,7 +106,7 @@ fn help(team: &Team, helper: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Finally, Team};
+    use super::{OnDrop, Team};
     use crate::par::{for_each, together};
     use rayon::prelude::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -195,7 +195,7 @@ mod tests {
                     pool.in_place_scope(|scope| {
                         let team = &team;
                         scope.spawn(move |_| super::help(team, 1));
-                        let _part = Finally(|| team.part());
+                        let _part = OnDrop(|| team.part());
                         linger();
                         all_inside.wait();
                         let sum = AtomicUsize::new(0);

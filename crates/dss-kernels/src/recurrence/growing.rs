@@ -7,13 +7,13 @@ use crate::real::Real;
 
 /// s of one mode, and the powers e^{ζk}, e^{ζ(L−1−k)} of the last step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Growing {
+pub(super) struct GrowingMode {
     pub s: C64,
     fall: C64,
     rise: C64,
 }
 
-impl Growing {
+impl GrowingMode {
     /// The mode after `position` steps, its powers made as those steps would have made them.
     pub(super) fn at(position: usize, norm_len: usize, zeta: &[C64; 3], s: C64) -> Self {
         let mut mode = Self { s, ..Self::default() };

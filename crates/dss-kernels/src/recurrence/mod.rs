@@ -25,7 +25,7 @@ use crate::kernel::modes::{Deltas, Lambda, Scale, w_at, zeta};
 use crate::kernel::{KernelConfig, Params};
 use crate::lines::Lines;
 use crate::real::{Real, dispatch};
-use growing::Growing;
+use growing::GrowingMode;
 
 /// Lanes that the rows of modes are padded to: one cache line.
 const fn padded<T: Real>(n: usize) -> usize {
@@ -82,7 +82,7 @@ pub struct RecurrentState<T: Real> {
     /// How many modes decay.
     decaying: usize,
     /// `[H, growing]`: s of the growing modes, and the powers e^{ζk}, e^{ζ(L−1−k)} of the last step.
-    growing: Vec<Growing>,
+    growing: Vec<GrowingMode>,
 }
 
 impl<T: Real> PartialEq for RecurrentState<T> {
@@ -106,7 +106,7 @@ impl<T: Real> RecurrentState<T> {
     pub fn reset(&mut self) {
         self.position = 0;
         self.s.fill(T::ZERO);
-        self.growing.fill(Growing::default());
+        self.growing.fill(GrowingMode::default());
     }
 
     /// Takes values that have decayed to nothing for zero, every [`PERIOD`] steps.
@@ -205,7 +205,7 @@ impl<T: Real> Recurrence<T> {
             position: 0,
             s: Lines::new(self.config.h * 2 * padded::<T>(self.decaying.len()) / T::LINE),
             decaying: self.decaying.len(),
-            growing: vec![Growing::default(); self.config.h * self.growing.len()],
+            growing: vec![GrowingMode::default(); self.config.h * self.growing.len()],
         }
     }
 
@@ -264,7 +264,7 @@ impl<T: Real> Recurrence<T> {
             }
             for (i, &mode) in self.growing.iter().enumerate() {
                 let at = h * self.growing.len() + i;
-                state.growing[at] = Growing::at(
+                state.growing[at] = GrowingMode::at(
                     position,
                     self.config.norm_len,
                     &self.growing_zeta[at],

@@ -1,6 +1,6 @@
 //! LipschitzRNN (Erichson et al. 2021): dh/dt = h·A + tanh(h·W + z), in steps of ε.
 
-use super::solver::{Added, Dynamics, Solver, Steps};
+use super::solver::{Dynamics, GradientSums, Solver, Steps};
 use super::{Cell, CellGrads, CellInput, CellSizes, Weights, padded, tanh, vectorised};
 use crate::real::Real;
 
@@ -67,7 +67,7 @@ impl Dynamics for LipschitzRnn {
         input: CellInput<T>,
         trace: &[T],
         dk: &[T],
-        to: Added<T>,
+        to: GradientSums<T>,
         scratch: &mut [T],
     ) {
         let (n, s, rows) = (self.n, padded(self.n), input.rows);
@@ -119,7 +119,7 @@ impl Cell for LipschitzRnn {
     ) {
         let delta = |_| T::rounded(self.step);
         grads.z.fill(T::ZERO);
-        let to = Added { h: grads.h, z: grads.z, params: grads.params };
+        let to = GradientSums { h: grads.h, z: grads.z, params: grads.params };
         self.steps().backward((self, weights), input, delta, d_next, to, scratch);
     }
 }

@@ -2,7 +2,7 @@
 //! dh/dτ = f(h)·ℓ for a time of 1, where ℓ is the log-signature of the window and f(h) a matrix `[n, dim]`.
 
 use super::field::{Activation, Field};
-use super::solver::{Added, Dynamics, Solver, Steps};
+use super::solver::{Dynamics, GradientSums, Solver, Steps};
 use super::{Cell, CellGrads, CellInput, CellSizes, Weights, padded};
 use crate::real::Real;
 
@@ -90,7 +90,7 @@ impl Dynamics for Flow {
         input: CellInput<T>,
         trace: &[T],
         dk: &[T],
-        to: Added<T>,
+        to: GradientSums<T>,
         scratch: &mut [T],
     ) {
         let (n, dim) = (self.width(), self.dim);
@@ -146,7 +146,7 @@ impl Cell for Nrde {
     ) {
         let one = |_| T::rounded(1.0);
         grads.z.fill(T::ZERO);
-        let to = Added { h: grads.h, z: grads.z, params: grads.params };
+        let to = GradientSums { h: grads.h, z: grads.z, params: grads.params };
         self.steps().backward((&self.flow(), weights), input, one, d_next, to, scratch);
     }
 }

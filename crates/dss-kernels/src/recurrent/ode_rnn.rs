@@ -2,7 +2,7 @@
 //! dh/dt = f(h), at an observation it is updated by a GRU.
 
 use super::field::{Activation, Field};
-use super::solver::{Added, Dynamics, Solver, Steps};
+use super::solver::{Dynamics, GradientSums, Solver, Steps};
 use super::{Cell, CellGrads, CellInput, CellSizes, Gru, Weights, padded};
 use crate::real::Real;
 
@@ -74,7 +74,7 @@ impl Dynamics for Flow {
         input: CellInput<T>,
         trace: &[T],
         dk: &[T],
-        to: Added<T>,
+        to: GradientSums<T>,
         scratch: &mut [T],
     ) {
         let CellInput { rows, h, .. } = input;
@@ -153,7 +153,7 @@ impl Cell for OdeRnn {
                 d.copy_from_slice(&d_next[row * s..][..s]);
             }
         }
-        let to = Added { h: d_update, z: grads.z, params: grads.params };
+        let to = GradientSums { h: d_update, z: grads.z, params: grads.params };
         self.steps().backward((&flow, weights), input, delta, d_evolved, to, scratch);
     }
 }

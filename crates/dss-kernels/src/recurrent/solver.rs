@@ -56,13 +56,13 @@ pub(super) trait Dynamics {
         input: CellInput<T>,
         trace: &[T],
         dk: &[T],
-        to: Added<T>,
+        to: GradientSums<T>,
         scratch: &mut [T],
     );
 }
 
 /// Gradients that are added to.
-pub(super) struct Added<'a, T: Real> {
+pub(super) struct GradientSums<'a, T: Real> {
     /// `[R, padded(n)]`.
     pub h: &'a mut [T],
     /// `[R, Z]`.
@@ -165,7 +165,7 @@ impl Steps {
         input: CellInput<T>,
         delta: impl Fn(usize) -> T,
         d_next: &[T],
-        to: Added<T>,
+        to: GradientSums<T>,
         scratch: &mut [T],
     ) {
         let (tableau, sum) = self.solver.tableau();
@@ -192,7 +192,7 @@ impl Steps {
                 dp.fill(T::ZERO);
                 let (earlier, dk) = dk.split_at_mut(stage * size);
                 let input = CellInput { rows, z, h: &p[stage * size..][..size] };
-                let added = Added { h: &mut *dp, z: &mut *to.z, params: &mut *to.params };
+                let added = GradientSums { h: &mut *dp, z: &mut *to.z, params: &mut *to.params };
                 let trace = &traces[stage * trace..][..trace];
                 f.backward(weights, input, trace, &dk[..size], added, scratch);
                 scaled(to.h, dp, s, |_| T::rounded(1.0), true);

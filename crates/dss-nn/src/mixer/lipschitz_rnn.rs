@@ -61,8 +61,7 @@ impl RecurrentNet for LipschitzRnnLayer {
     type Cell = LipschitzRnn;
 
     fn cell(&self) -> LipschitzRnn {
-        let LipschitzRnnConfig { step, solver, .. } = self.config;
-        LipschitzRnn { n: self.context.h, step, solver: solver.into() }
+        self.config.cell(self.context.h)
     }
 
     fn weights(&self) -> Vec<Tensor<2>> {
@@ -92,7 +91,7 @@ impl RecurrentNet for LipschitzRnnLayer {
 
     fn with_step(&self, r: f64) -> Result<Mixer> {
         let mut next = self.clone();
-        next.config.step *= r;
+        next.config = self.config.with_step(r);
         next.context = self.context.at_step(r);
         Ok(Mixer::LipschitzRnn(next))
     }

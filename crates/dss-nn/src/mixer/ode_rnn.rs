@@ -46,8 +46,7 @@ impl RecurrentNet for OdeRnnLayer {
     type Cell = OdeRnn;
 
     fn cell(&self) -> OdeRnn {
-        let OdeRnnConfig { width, field_layers: layers, solver, substeps, .. } = self.config;
-        OdeRnn { n: self.context.h, width, layers, solver: solver.into(), substeps }
+        self.config.cell(self.context.h)
     }
 
     fn weights(&self) -> Vec<Tensor<2>> {
@@ -98,7 +97,7 @@ impl RecurrentNet for OdeRnnLayer {
 
     fn with_step(&self, r: f64) -> Result<Mixer> {
         let mut next = self.clone();
-        next.config.step *= r;
+        next.config = self.config.with_step(r);
         next.context = self.context.at_step(r);
         Ok(Mixer::OdeRnn(next))
     }

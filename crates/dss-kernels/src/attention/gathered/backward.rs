@@ -60,7 +60,7 @@ impl<T: Real> Scratch<T> {
 }
 
 /// What the forward had and gave, and the gradient of its output.
-pub(super) struct Given<'a, T> {
+pub(super) struct BackwardInput<'a, T> {
     pub input: &'a GatheredInput<'a, T>,
     pub y: &'a [T],
     pub saved: &'a [T],
@@ -71,11 +71,11 @@ pub(super) struct Given<'a, T> {
 pub(super) fn gradients<T: Real>(
     config: &GatheredConfig,
     head: &Head,
-    given: &Given<'_, T>,
+    given: &BackwardInput<'_, T>,
     scratch: &mut Scratch<T>,
     out: &[Disjoint<'_, T>; 3],
 ) {
-    let Given { input, y, saved, dy } = *given;
+    let BackwardInput { input, y, saved, dy } = *given;
     let Scratch { inverse, delta, dq_rows, dk_rows, dv_rows, dq, p, ds, k, v, part, .. } = scratch;
     let (q_columns, dy_columns) = (&mut scratch.q, &mut scratch.dy);
     let (q_rows, dy_rows) = (&mut scratch.q_rows, &mut scratch.dy_rows);

@@ -173,7 +173,7 @@ impl<T: Real> Gathered<T> {
         let out = [grads.q, grads.k, grads.v].map(Disjoint::new);
         par::for_each(scratches, pieces, |scratch, index| {
             let head = Head::new(&config.sizes(), [None; 2], index);
-            let given = backward::Given { input, y, saved, dy };
+            let given = backward::BackwardInput { input, y, saved, dy };
             backward::gradients(config, &head, &given, scratch, &out);
         });
         Ok(())

@@ -14,14 +14,14 @@ const AHEAD: usize = 4;
 pub(crate) type Source<'a, T> = (Rows<*const T>, Option<[&'a [T]; 3]>);
 
 /// Level 0 forward, reading and twisting real rows.
-pub(super) struct First<'a, T, const AFFINE: bool> {
+pub(super) struct FirstLevel<'a, T, const AFFINE: bool> {
     pub fft: &'a Fft<T>,
     pub rows: Rows<*const T>,
     pub affine: [&'a [T]; 3],
     pub x: *mut T,
 }
 
-impl<T: Real, const AFFINE: bool> WithSimd for First<'_, T, AFFINE> {
+impl<T: Real, const AFFINE: bool> WithSimd for FirstLevel<'_, T, AFFINE> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
@@ -36,13 +36,13 @@ impl<T: Real, const AFFINE: bool> WithSimd for First<'_, T, AFFINE> {
 }
 
 /// Level 0 backward, untwisting and storing the real parts, or adding them.
-pub(super) struct Last<'a, T, const ADD: bool> {
+pub(super) struct LastLevel<'a, T, const ADD: bool> {
     pub fft: &'a Fft<T>,
     pub rows: Rows<*mut T>,
     pub x: *mut T,
 }
 
-impl<T: Real, const ADD: bool> WithSimd for Last<'_, T, ADD> {
+impl<T: Real, const ADD: bool> WithSimd for LastLevel<'_, T, ADD> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
@@ -161,7 +161,7 @@ unsafe fn first_pass<T: Real, S: Simd, const AFFINE: bool, const R: usize>(
                     let lane = line * T::LINE + v;
                     let mut change = [T::vsplat(s, T::ZERO); 3];
                     if AFFINE {
-                        // `First` checked the widths.
+                        // `FirstLevel` checked the widths.
                         change = affine.map(|vector| {
                             vector.as_ptr().add(lane).cast::<T::V<S>>().read_unaligned()
                         });

@@ -44,7 +44,7 @@ impl Team {
             self.task.write(Some(task));
         }
         self.turn.fetch_add(1, SeqCst);
-        let _end = Finally(|| {
+        let _end = OnDrop(|| {
             self.turn.fetch_add(1, SeqCst);
             wait_until(|| self.inside.load(SeqCst) == 0, || {});
         });
@@ -65,7 +65,7 @@ impl Team {
                 return;
             }
             self.inside.fetch_add(1, SeqCst);
-            let _leave = Finally(|| {
+            let _leave = OnDrop(|| {
                 self.inside.fetch_sub(1, SeqCst);
             });
             // The loop may have ended meanwhile; if it has not, the leader now waits for this helper.
@@ -91,9 +91,9 @@ fn wait_until(mut ready: impl FnMut() -> bool, idle: impl Fn()) {
 }
 
 /// Calls its function when dropped, by a panic as well.
-pub(super) struct Finally<F: Fn()>(pub(super) F);
+pub(super) struct OnDrop<F: Fn()>(pub(super) F);
 
-impl<F: Fn()> Drop for Finally<F> {
+impl<F: Fn()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         self.0();
     }

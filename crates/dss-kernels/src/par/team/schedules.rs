@@ -53,7 +53,7 @@ mod sync {
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use protocol::{Finally, Team};
+use protocol::{OnDrop, Team};
 use sync::{AtomicUsize, Ordering::SeqCst};
 
 /// Calls `work` with a team of `helpers`, as `together` does.
@@ -66,7 +66,7 @@ fn with_team(helpers: usize, work: impl FnOnce(&Team)) {
         })
         .collect();
     {
-        let _part = Finally(|| team.part());
+        let _part = OnDrop(|| team.part());
         work(&team);
     }
     threads.into_iter().for_each(|thread| thread.join().unwrap());

@@ -92,16 +92,10 @@ impl ReformerLayer {
     }
 
     fn spec(&self) -> ChunkSpec {
-        let sizes = self.config.sizes(self.context.len);
         let d = self.config.width_in(self.context.h) / self.config.heads;
         ChunkSpec {
             heads: self.config.heads,
-            sizes: HashSizes {
-                rounds: sizes.rounds,
-                buckets: sizes.buckets,
-                chunk: sizes.chunk,
-                chunks: sizes.chunks,
-            },
+            sizes: self.config.sizes(self.context.len).into(),
             scale: if self.is_lra() { (d as f64).sqrt() } else { 1.0 },
             causal: !self.context.bidirectional,
             self_last: !self.is_lra(),

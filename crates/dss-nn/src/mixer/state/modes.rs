@@ -32,13 +32,13 @@ struct StreamParams {
     /// e^ζ, or 1 for a mode with Re λ > 0.
     a: Complex<3>,
     c: Complex<3>,
-    growing: Option<Growing>,
+    growing: Option<GrowingModes>,
     norm_len: usize,
 }
 
 /// What modes with Re λ > 0 need: ζ, and 0 in place of the other modes.
 #[derive(Debug)]
-struct Growing {
+struct GrowingModes {
     zeta: Complex<3>,
     modes: usize,
 }
@@ -49,7 +49,7 @@ impl ModesState {
         let [h, n] = modes.zeta.re.dims();
         // ζ of the decaying modes, 0 for the others; and the other way round.
         let step = modes.zeta.clone().scale(modes.decaying.clone());
-        let growing = (growing > 0).then(|| Growing {
+        let growing = (growing > 0).then(|| GrowingModes {
             zeta: modes.zeta.scale(-modes.decaying + 1.0).reshape([1, h, n]),
             modes: growing,
         });
@@ -67,7 +67,7 @@ impl Recurrent for ModesState {
         let u = u.inner().cast(a.re.dtype()).unsqueeze_dim::<3>(2);
         let moved = self.s.clone().mul(a.clone());
         let (mut c, mut s) = (c.clone(), Complex::new(moved.re + u.clone(), moved.im));
-        if let Some(Growing { zeta, modes }) = growing {
+        if let Some(GrowingModes { zeta, modes }) = growing {
             let len = *norm_len;
             if k >= len {
                 let what = format!(
