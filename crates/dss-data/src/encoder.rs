@@ -6,7 +6,7 @@ use dss_format::encoder::{Encoder, TableShape, quoted};
 use dss_format::feed::{Fault, NumberFeed};
 
 use crate::delimited::RowReader;
-use crate::table::{Table, TableOptions, for_each_row};
+use crate::table::{Header, Table, TableOptions, for_each_row};
 use crate::{Error, Input, Result, io, retrieval, text, units};
 
 /// Reads files as an encoder says.
@@ -57,7 +57,9 @@ impl ReadFile for Encoder {
 
 fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Input)>> {
     let mut found = Vec::new();
-    Table::open(path, TableOptions::default())?.for_each(|line, cells| {
+    // As in a stream, every row holds tokens.
+    let options = TableOptions { header: Header::No, ..Default::default() };
+    Table::open(path, options)?.for_each(|line, cells| {
         let cells: Vec<&str> = cells.iter().flat_map(|cell| cell.split_whitespace()).collect();
         if cells.len() > len {
             let what = format!("{} tokens, but the model takes {len}", cells.len());

@@ -54,7 +54,7 @@ impl Make {
             },
             _ => Err(match catalogue::entry(task) {
                 Some(entry) if entry.generated => format!(
-                    "{task} needs no files: its examples are made when they are asked for; just train: dss train {task}"
+                    "{task} needs no files: its examples are generated on demand; just train: dss train {task}"
                 ),
                 Some(_) => {
                     format!("{task} cannot be generated; fetch it: dss data get {task} --data DIR")
@@ -75,7 +75,7 @@ pub fn folder(task: &str) -> &'static str {
     if task == "listops" { "listops" } else { "" }
 }
 
-/// Writes the data of a task to a folder. Files that are there already are an error.
+/// Writes the data of a task to a folder. Files that already exist are an error.
 pub fn make(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<MadeFiles> {
     make.check(task).map_err(|what| Error::setting("name", task, what))?;
     match task {
@@ -92,7 +92,7 @@ fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<MadeFiles>
     let parts = [count - 2 * held_out, held_out, held_out];
     let paths = ["train", "val", "test"].map(|split| to.join(format!("basic_{split}.tsv")));
     if let Some(path) = paths.iter().find(|path| path.exists()) {
-        let what = "is there already; move it away, or name another folder";
+        let what = "already exists; move it away, or name another folder";
         return Err(Error::content(path, what));
     }
     fs::create_dir_all(to).map_err(Error::io("create the folder", to))?;
@@ -127,13 +127,13 @@ fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Re
     let set = ImageSet::new(size, official.contour, make.seed)?;
     let images = to.join(format!("pathfinder{size}"));
     if images.exists() {
-        let what = "is there already; move it away, or name another folder";
+        let what = "already exists; move it away, or name another folder";
         return Err(Error::content(&images, what));
     }
     // Under another name until all is written: a part of it would train as if it were the whole.
     let part = to.join(format!("pathfinder{size}.part"));
     if part.exists() {
-        let what = "is what an interrupted command left, or another is at work; remove it if not";
+        let what = "left by an interrupted or running command; delete it if none is running";
         return Err(Error::content(&part, what));
     }
     let written = write_lra_folder(&part, &set, 0..count as u64, progress).and_then(|folder| {
@@ -181,7 +181,7 @@ mod tests {
         assert!(matches!(read.test.example(0).unwrap().target, Target::Class(_)));
 
         let again = make("listops", &to, &few, &|_| {}).unwrap_err().to_string();
-        assert!(again.contains("basic_train.tsv: is there already"), "{again}");
+        assert!(again.contains("basic_train.tsv: already exists"), "{again}");
     }
 
     /// As a kill does: nothing is tidied up.

@@ -6,7 +6,7 @@
 //!
 //! The file is not mapped into memory: one that is cut or overwritten during a run is then an error, not a crash.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,7 +155,8 @@ pub(crate) struct Store {
     content: [u8; 32],
 }
 
-/// A process that was killed while it wrote a store has left it behind; one that is alive writes all the time.
+/// A process that was killed while it wrote a store has left it behind; one that is alive writes all the time, and holds
+/// a lock, for when the clock jumps.
 fn remove_abandoned(folder: &Path) {
     const AGE: Duration = Duration::from_secs(3600);
     let old = |file: &fs::DirEntry| {
@@ -165,8 +166,11 @@ fn remove_abandoned(folder: &Path) {
         kind.starts_with("tmp") && changed.and_then(|t| t.elapsed().ok()).is_some_and(|t| t > AGE)
     };
     for file in fs::read_dir(folder).into_iter().flatten().flatten().filter(old) {
-        // A file that cannot be removed does no harm.
-        let _ = fs::remove_file(file.path());
+        let lock = File::open(file.path()).map(|file| file.try_lock());
+        if !matches!(lock, Ok(Err(TryLockError::WouldBlock))) {
+            // A file that cannot be removed does no harm.
+            let _ = fs::remove_file(file.path());
+        }
     }
 }
 
@@ -275,8 +279,11 @@ impl Store {
 }
 
 fn write(path: &Path, key: &[u8; 32], build: impl FnOnce(&mut Writer) -> Result<()>) -> Result<()> {
+    let file = AtomicFile::create(path).map_err(full(path))?;
+    // Where there are no locks, its age alone says whether it is abandoned.
+    let _ = file.lock();
     let mut writer = Writer {
-        file: AtomicFile::create(path).map_err(full(path))?,
+        file,
         path: path.to_owned(),
         end: 0,
         ends: Vec::new(),
@@ -360,6 +367,21 @@ mod tests {
         }
         remove_abandoned(dir.path());
         assert_eq!([old, new, other].map(|path| path.exists()), [false, true, true]);
+    }
+
+    /// The clock jumps by two hours while a store is written.
+    #[test]
+    fn a_store_that_is_being_written_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let ago = std::time::SystemTime::now() - Duration::from_secs(7200);
+        let store = open(dir.path(), 1, |writer| {
+            let path = writer.file.temporary().to_owned();
+            File::options().append(true).open(&path).unwrap().set_modified(ago).unwrap();
+            remove_abandoned(dir.path());
+            assert!(path.exists());
+            build(writer)
+        });
+        assert_eq!(store.unwrap().len(), 3);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(crate) fn limit_all(counts: [usize; 3], splits: &mut [Vec<u32>; 3]) -> Resul
 /// Keeps the first `count` numbers; 0 = all. `key` is the setting that says how many.
 pub(crate) fn limit(key: &'static str, count: usize, numbers: &mut Vec<u32>) -> Result<()> {
     if numbers.is_empty() {
-        return Err(Error::setting(key, count, "no example is there, or none without a fault"));
+        return Err(Error::setting(key, count, "no valid examples"));
     }
     if count > numbers.len() {
         let what = format!("there are only {}; use 0 for all of them", numbers.len());

@@ -46,6 +46,8 @@ pub(crate) struct TableOptions<'a> {
     pub header: Header,
     /// Names of columns that make the first row a header when it has one of them.
     pub names: &'a [&'a str],
+    /// Classes that a model knows: a row labelled with one of them is not a header.
+    pub classes: &'a [String],
 }
 
 /// A table whose first rows have been looked at.
@@ -87,7 +89,7 @@ impl Table {
         let mut table =
             Self { path: path.to_owned(), separator, decimal_comma, header: None, head, widest };
         let header = match options.header {
-            Header::Auto => table.looks_like_header(options.names),
+            Header::Auto => table.looks_like_header(options.names, options.classes),
             header => header == Header::Yes,
         };
         if header {
@@ -99,10 +101,16 @@ impl Table {
         Ok(table)
     }
 
-    fn looks_like_header(&self, names: &[&str]) -> bool {
+    fn looks_like_header(&self, names: &[&str], classes: &[String]) -> bool {
         let mut rows =
             self.head.iter().map(|(_, row)| row.iter().map(String::as_str).collect::<Vec<_>>());
         let first = rows.next().unwrap_or_default();
+        let has = |known: &dyn Fn(&str) -> bool| first.iter().any(|cell| known(cell.trim()));
+        if has(&|cell| classes.iter().any(|class| class == cell))
+            && !has(&|cell| names.contains(&cell))
+        {
+            return false;
+        }
         let below: Vec<Vec<&str>> = rows.collect();
         let second = below.first().into_iter().flatten();
         let numbers = first.len() > 1 && first.iter().zip(second).any(|(_, cell)| is_number(cell));

@@ -43,6 +43,12 @@ impl AtomicFile {
         Err(failure)
     }
 
+    /// Holds a lock on the file until it is complete or dropped, by which others tell it from one that a killed process
+    /// left; some file systems have no locks.
+    pub fn lock(&self) -> io::Result<()> {
+        self.file.get_ref().lock()
+    }
+
     /// Where it is until it is complete.
     pub fn temporary(&self) -> &Path {
         &self.temporary

@@ -331,7 +331,12 @@ impl NumberFeed {
             }
             Places::At { places, width } => format!("columns {} of {width}", numbered(places)),
         };
-        Some(format!("{header}, numbers from {columns}"))
+        // As many cells as the training read: a row that is one step shorter and labelled looks the same.
+        let unlabelled = self.header == Some(false)
+            && self.shape.by_row
+            && matches!(&self.places, Some(Places::At { width, .. }) if *width == self.shape.columns.len());
+        let label = if unlabelled { ", read without a label" } else { "" };
+        Some(format!("{header}, numbers from {columns}{label}"))
     }
 
     /// Takes the next row of a table and adds its numbers, `[positions, channels]`, to `values`; a header adds none.
@@ -483,5 +488,14 @@ mod tests {
         assert_eq!(numbers(&feed, &[&["up", "5"], &["up", "6", "7"]]).unwrap(), values);
         assert_eq!(numbers(&feed, &[&["1", "5", ""], &["0", "6", "7"]]).unwrap(), values);
         assert!(numbers(&feed, &[&["1", "5", "6", "7"]]).unwrap_err().contains("found 4"));
+
+        let described = |first: &[&str]| {
+            let mut feed = feed.clone();
+            feed.row(1, first, &mut Vec::new()).unwrap();
+            feed.description().unwrap()
+        };
+        let short = described(&["1", "5"]);
+        assert_eq!(short, "no header, numbers from all 2 columns, read without a label");
+        assert_eq!(described(&["up", "5"]), "no header, numbers from columns 2 to 3 of 3");
     }
 }

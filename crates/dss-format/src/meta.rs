@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ModelConfig;
+use crate::encoder::{Encoder, EncoderError};
 use crate::error::{Error, Result};
 use crate::io::Io;
 
@@ -60,6 +61,15 @@ impl CheckpointMeta {
     /// The name of the task that the model was trained on.
     pub fn task_name(&self) -> Option<&str> {
         self.task.get("name")?.as_str()
+    }
+
+    /// How files become the model's input, with what the model knows of its classes.
+    pub fn encoder(&self) -> std::result::Result<Encoder, EncoderError> {
+        let mut encoder = Encoder::from_extra(&self.extra)?;
+        if let Encoder::Files(files) = &mut encoder {
+            files.classes.clone_from(&self.labels);
+        }
+        Ok(encoder)
     }
 
     /// Reads and checks a description.

@@ -162,7 +162,7 @@ impl Display for Status {
                 }
                 for part in &self.parts {
                     let size = part.metadata().map_or(0, |m| m.len());
-                    lines.push(format!("{} of it came already: {}", bytes(size), part.display()));
+                    lines.push(format!("{} already downloaded: {}", bytes(size), part.display()));
                 }
             }
         }
@@ -211,7 +211,7 @@ mod tests {
         }
         let part = dir.path().join("train-images-idx3-ubyte.gz.part");
         fs::write(&part, [0; 1234]).unwrap();
-        assert!(of("smnist").to_string().contains("1.2 kB of it came already"));
+        assert!(of("smnist").to_string().contains("1.2 kB already downloaded"));
         fs::write(dir.path().join("train-images-idx3-ubyte"), "").unwrap();
         let text = of("smnist").to_string();
         assert!(text.contains("but not train-labels-idx1-ubyte, t10k-images"), "{text}");

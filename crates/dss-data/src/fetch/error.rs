@@ -55,7 +55,7 @@ pub enum FetchError {
     },
     /// No answer continues the one before it.
     #[error(
-        "{url}: the download had to begin again {times} times; the server does not continue where it was cut off"
+        "{url}: the download restarted {times} times; the server does not continue where it was cut off"
     )]
     Restarts {
         /// The requested address.
@@ -84,7 +84,7 @@ pub enum FetchError {
         found: String,
     },
     /// Another file has the place.
-    #[error("{} is there already, but is another file: its SHA-256 is {found}, expected {expected}", path.display())]
+    #[error("{} exists with a different SHA-256: {found}, expected {expected}", path.display())]
     Occupied {
         /// The file.
         path: PathBuf,

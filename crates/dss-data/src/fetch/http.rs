@@ -205,7 +205,7 @@ fn unreachable(error: Error, url: &str, patience: &RetryPolicy) -> FetchError {
 /// Why the transfer stopped.
 fn lost(error: Error, patience: &RetryPolicy) -> String {
     match error {
-        Error::Timeout(_) => format!("nothing came for {:.0?}", patience.stall),
+        Error::Timeout(_) => format!("no data received for {:.0?}", patience.stall),
         Error::Io(error) => format!("the connection was lost ({error})"),
         error => format!("the connection was lost ({error})"),
     }

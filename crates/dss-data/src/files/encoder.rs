@@ -180,6 +180,7 @@ fn texts(
             separator,
             decimal: Decimal::Point,
             names: &names,
+            classes: &encoder.classes,
             ..Default::default()
         };
         Table::open(path, options)

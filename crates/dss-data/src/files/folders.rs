@@ -93,7 +93,7 @@ fn open(
         (decimal, _) => decimal,
     };
     let separator = config.delimiter.separator().or(separator);
-    let options = TableOptions { separator, decimal, header: config.header, names };
+    let options = TableOptions { separator, decimal, header: config.header, names, classes: &[] };
     let mut table = Table::open(path, options)?;
     table.measure()?;
     Ok(table)

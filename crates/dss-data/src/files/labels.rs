@@ -33,7 +33,11 @@ impl Labels {
                 fault(path, record, what)
             })?;
             if *outputs.get_or_insert(found.len()) != found.len() {
-                return Err(fault(path, record, "has another number of outputs than the others"));
+                return Err(fault(
+                    path,
+                    record,
+                    "has a different number of outputs than the others",
+                ));
             }
         }
         Ok(Self::Values { outputs: outputs.unwrap_or(1) })

@@ -145,7 +145,8 @@ impl FilesConfig {
             }
         };
         let columns = layout.columns().to_vec();
-        Ok(FilesEncoder { form, columns, dialect, len, cut: self.max_length != 0 })
+        let cut = self.max_length != 0;
+        Ok(FilesEncoder { form, columns, dialect, len, cut, classes: Vec::new() })
     }
 }
 

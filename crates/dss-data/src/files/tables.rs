@@ -243,16 +243,20 @@ fn counts_columns(table: &Table) -> bool {
         && (counts_from(0) || counts_from(1))
 }
 
-/// The column that only counts the rows: whole numbers without a name, all of them different; in a table without a
-/// header the first column, each number one more than the one before.
+/// The column that only counts the rows: whole numbers without a name, in the first column and the only one without a
+/// name (pandas repeats them where it joins tables), or all of them different; in a table without a header the first
+/// column, each number one more than the one before.
 pub(super) fn index_column(table: &Table) -> Option<usize> {
     let place = match &table.header {
         Some(names) => names.iter().position(|name| is_unnamed(name))?,
         None => 0,
     };
+    let only_unnamed =
+        |names: &[String]| place == 0 && !names[1..].iter().any(|name| is_unnamed(name));
     let numbers = table.head.iter().map(|(_, row)| row.get(place)?.trim().parse::<i64>().ok());
     let numbers = numbers.collect::<Option<Vec<_>>>()?;
     let counts = match &table.header {
+        Some(names) if only_unnamed(names) => true,
         Some(_) => {
             numbers.len() > 1 && numbers.iter().collect::<HashSet<_>>().len() == numbers.len()
         }

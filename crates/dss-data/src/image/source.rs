@@ -87,7 +87,7 @@ fn read_archive(path: &Path, skips: &mut Skips) -> Result<[Images; 2]> {
         let Some(slot) = number(name).map(|i| &mut batches[i]) else { return Ok(()) };
         let inside = path.join(name);
         if slot.is_some() {
-            return Err(Error::content(&inside, "is twice in the archive"));
+            return Err(Error::content(&inside, "appears twice in the archive"));
         }
         slot.insert(Images::default()).add_records(&inside, bytes, skips)
     })?;

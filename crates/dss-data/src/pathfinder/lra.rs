@@ -78,7 +78,7 @@ fn entry<'a>(name: &'a str, set: &ImageSet) -> Option<(&'a str, Entry<'a>)> {
 }
 
 /// A picture that the metadata name.
-struct Listed {
+struct ListedPicture {
     label: u32,
     seen: bool,
 }
@@ -92,7 +92,7 @@ pub(super) fn read(
     progress: &dyn Fn(&str),
 ) -> Result<bool> {
     progress(&format!("Pathfinder: reading the labels in {}", path.display()));
-    let mut listed: HashMap<String, Listed> = HashMap::new();
+    let mut listed: HashMap<String, ListedPicture> = HashMap::new();
     let mut top: Option<String> = None;
     let mut same_top = |name: &str, found: &str| match &top {
         Some(top) if top != found => {
@@ -117,12 +117,13 @@ pub(super) fn read(
             let Some((picture, label)) = skips.check(parsed)? else { continue };
             match listed.get(&picture) {
                 Some(before) if before.label != label => {
-                    let what = format!("{picture} has label {label} here and another one before");
+                    let what =
+                        format!("conflicting labels for {picture}: {} and {label}", before.label);
                     skips.check::<()>(Err(Error::line(&file, line, what)))?;
                 }
                 Some(_) => {}
                 None => {
-                    listed.insert(picture, Listed { label, seen: false });
+                    listed.insert(picture, ListedPicture { label, seen: false });
                 }
             }
         }
@@ -144,7 +145,7 @@ pub(super) fn read(
         };
         let file = path.join(name);
         let decoded = match listed.seen {
-            true => Err("the same name a second time".into()),
+            true => Err("duplicate name".into()),
             false => grey::decode(bytes, set.size),
         };
         listed.seen = true;

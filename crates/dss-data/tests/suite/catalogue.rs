@@ -106,6 +106,6 @@ fn made_files_are_read() {
         let splits = [&read.train, &read.val, &read.test];
         assert_eq!(splits.map(|split| split.len()).iter().sum::<usize>(), 30, "{task}");
         let again = make(task, dir.path(), &few, &|_| {}).unwrap_err().to_string();
-        assert!(again.contains("is there already"), "{task}: {again}");
+        assert!(again.contains("already exists"), "{task}: {again}");
     }
 }

@@ -375,7 +375,7 @@ fn a_stalled_connection() {
     let error = case.run().unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert!(
-        error.to_string().contains("nothing came for 400ms after 100.0 kB of 400.0 kB"),
+        error.to_string().contains("no data received for 400ms after 100.0 kB of 400.0 kB"),
         "{error}"
     );
     assert!(error.hint().contains("continues from there"));

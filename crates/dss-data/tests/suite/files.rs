@@ -214,6 +214,10 @@ fn tables_of_pandas() {
     let shuffled: String = (0..40).map(|i| format!("{},{}", i * 7 % 40 + 3, row(i))).collect();
     let index = read("shuffled.csv", format!(",label,0,1,2\n{shuffled}"));
     assert!(index.ends_with("column 1 (\"\") only counts the rows"), "{index}");
+    // Two tables that were joined.
+    let joined: String = (0..40).map(|i| format!("{},{}", i % 20, row(i))).collect();
+    let index = read("joined.csv", format!(",label,0,1,2\n{joined}"));
+    assert!(index.ends_with("column 1 (\"\") only counts the rows"), "{index}");
     // The column with a name is the label, wherever it is.
     let last = |i: usize| format!("{i},{i},0.5,-{i},{}\n", ["up", "down"][i % 2]);
     let last: String = (0..40).map(last).collect();

@@ -205,7 +205,7 @@ fn faults_name_the_file_and_the_image() {
     let twice = [&batches[..], &batches[2..3]].concat();
     write_archive(&archive, &twice);
     let twice = fault(&archive);
-    assert!(twice.contains("data_batch_3.bin: is twice"), "{twice}");
+    assert!(twice.contains("data_batch_3.bin: appears twice"), "{twice}");
 
     let grey_files = tempfile::tempdir().unwrap();
     write_idx(grey_files.path(), &batches);

@@ -427,7 +427,7 @@ fn faults_are_named_or_skipped() {
         (
             rows,
             &|b| row_7(b, |r| format!("{}\n{}\n{}", r, relabel(r, "0"), relabel(r, "1"))),
-            "sample_7.png has label",
+            "conflicting labels for imgs/0/sample_7.png: 0 and 1",
         ),
     ];
     for (i, (file, change, part)) in cases.into_iter().enumerate() {

@@ -53,15 +53,45 @@ pub fn is_header(first: &[&str], below: &[Vec<&str>], names: &[&str], numbers: b
     no_numbers && (cells().any(|c| usual(&LABEL_NAMES, c) || usual(&TEXT_NAMES, c)) || numbers)
 }
 
+/// Numbers that have to count the columns before they are taken for their names: few may be data.
+const COUNTED: usize = 10;
+
 /// Whether a row counts its cells from 0 or from 1, as pandas does for columns without names; the column that counts
-/// the rows has none. Few cells may be data.
+/// the rows has none.
 fn numbers_columns(row: &[&str]) -> bool {
-    const LEAST: usize = 10;
-    let row = if row.first().is_some_and(|cell| cell.trim().is_empty()) { &row[1..] } else { row };
-    let counts_from = |first: usize| {
-        row.iter().zip(first..).all(|(cell, number)| cell.trim().parse::<usize>() == Ok(number))
+    let row = without_corner(row);
+    row.len() >= COUNTED && is_count(row)
+}
+
+/// Whether a row, of which nothing else is known, has one name and counts its other cells: `label,0,1,2`, or any name
+/// above many columns. Without a name, numbers that count may be an example; an example does not begin with an empty
+/// cell.
+fn names_and_counts(row: &[&str]) -> bool {
+    let cells = without_corner(row);
+    let (numbers, names): (Vec<&str>, Vec<&str>) =
+        cells.iter().map(|cell| cell.trim()).partition(|cell| is_number(cell));
+    let many = numbers.len() >= COUNTED;
+    let named = match names[..] {
+        [] => many && cells.len() < row.len(),
+        [name] => {
+            many && !name.is_empty() || LABEL_NAMES.iter().any(|n| n.eq_ignore_ascii_case(name))
+        }
+        _ => false,
     };
-    row.len() >= LEAST && (counts_from(0) || counts_from(1))
+    named && is_count(&numbers)
+}
+
+/// A row without the empty cell above the column that counts the rows.
+fn without_corner<'a, 'b>(row: &'a [&'b str]) -> &'a [&'b str] {
+    if row.first().is_some_and(|cell| cell.trim().is_empty()) { &row[1..] } else { row }
+}
+
+/// Whether cells count from 0 or from 1.
+fn is_count(cells: &[&str]) -> bool {
+    let counts_from = |first: usize| {
+        cells.iter().zip(first..).all(|(cell, number)| cell.trim().parse::<usize>() == Ok(number))
+    };
+    counts_from(0) || counts_from(1)
 }
 
 /// Quotes found text in a message: only its beginning, if it is long.
@@ -84,6 +114,8 @@ pub struct TableShape {
     pub columns: Vec<Column>,
     /// How its tables were written.
     pub dialect: Dialect,
+    /// The classes that the model knows: a first row labelled with one of them is no header.
+    pub classes: Vec<String>,
 }
 
 /// How tables are written, where that is not for their first line to say.
@@ -120,14 +152,36 @@ pub enum Places {
 impl TableShape {
     /// One step per row, the columns without names.
     pub fn steps(channels: usize) -> Self {
-        Self { channels, by_row: false, columns: Vec::new(), dialect: Dialect::default() }
+        let (columns, classes) = (Vec::new(), Vec::new());
+        Self { channels, by_row: false, columns, dialect: Dialect::default(), classes }
     }
 
-    /// Whether the first row of a table is a header. The rows below it hold numbers: a row without any is one.
+    /// Whether the first row of a table is a header. The rows below it are not known yet, but they hold numbers.
+    ///
+    /// It is if it has the names of the training. Else it is data if its label is a class of the model, or if the
+    /// training knew no names and there is a number in it, unless the numbers count the columns below a name.
     pub fn has_header(&self, first: &[&str]) -> bool {
         let names = self.names();
-        let all_there = !names.is_empty() && find_names(first, &names).is_some();
-        all_there || is_header(first, &[], &names, true)
+        if !names.is_empty() && find_names(first, &names).is_some() {
+            return true;
+        }
+        if self.has_class(first) {
+            return false;
+        }
+        if !names.is_empty() {
+            return is_header(first, &[], &names, true);
+        }
+        !first.iter().any(|cell| is_number(cell)) || names_and_counts(first)
+    }
+
+    /// Whether a cell that the training did not read holds a class of the model: the label of an example.
+    fn has_class(&self, first: &[&str]) -> bool {
+        let is_read = |place: usize| self.columns.iter().any(|column| column.index == place);
+        let is_class = |cell: &str| self.classes.iter().any(|class| class == cell.trim());
+        let mut cells = first.iter().enumerate();
+        self.by_row
+            && !self.columns.is_empty()
+            && cells.any(|(place, cell)| !is_read(place) && is_class(cell))
     }
 
     /// The names of the columns, if the training knew all of them.
@@ -254,8 +308,8 @@ mod tests {
             name: name.map(str::to_owned),
             index: *index,
         };
-        let (columns, dialect) = (columns.iter().map(column).collect(), Dialect::default());
-        TableShape { channels, by_row, columns, dialect }
+        let columns = columns.iter().map(column).collect();
+        TableShape { by_row, columns, ..TableShape::steps(channels) }
     }
 
     #[test]
@@ -305,6 +359,47 @@ mod tests {
         assert!(!header(&first, &[&data, &first], true), "a ramp among the data");
         assert!(!header(&first[..9], &[&data[..9]], true), "too short to tell");
         assert!(!header(&data, &[&first], true));
+    }
+
+    /// Of a training without a header, whose label was in the first column.
+    fn unnamed(steps: usize, classes: &[&str]) -> TableShape {
+        let columns: Vec<_> = (1..=steps).map(|index| (None, index)).collect();
+        let classes = classes.iter().map(|class| (*class).to_owned()).collect();
+        TableShape { classes, ..shape(true, &columns, 1) }
+    }
+
+    #[test]
+    fn an_example_is_not_a_header() {
+        let classes = ["target", "class", "label", "y"];
+        for name in classes {
+            let known = unnamed(3, &classes);
+            assert!(!known.has_header(&[name, "0.5", "1", "2"]), "{name}");
+            assert!(!known.has_header(&[name, "0", "1", "2"]), "{name}: a ramp");
+            assert!(!known.has_header(&[name, "0.5"]), "{name}: a short row");
+            assert!(!known.has_header(&[name, "", "", ""]), "{name}: nothing is silently dropped");
+            let unknown = unnamed(3, &["cat"]);
+            assert!(!unknown.has_header(&[name, "0.5", "1", "2"]), "{name}: of no class");
+            assert!(unknown.has_header(&[name, "0", "1", "2"]), "{name}: above columns");
+        }
+        let names = unnamed(3, &["cat"]);
+        assert!(names.has_header(&["kind", "a", "b", "c"]) && names.has_header(&["a", "b", "c"]));
+        let labelled_last =
+            TableShape { classes: vec!["y".into()], ..shape(true, &[(None, 0), (None, 1)], 1) };
+        assert!(!labelled_last.has_header(&["0", "1", "y"]));
+    }
+
+    #[test]
+    fn a_ramp_is_not_a_header() {
+        let numbers: Vec<String> = (0..11).map(|i| i.to_string()).collect();
+        let ramp: Vec<&str> = numbers.iter().map(String::as_str).collect();
+        let shape = unnamed(10, &["cat", "dog"]);
+        assert!(!shape.has_header(&ramp[..10]), "without a label");
+        assert!(!shape.has_header(&ramp), "with the label 0");
+        assert!(!TableShape::steps(10).has_header(&ramp[..10]));
+        assert!(!shape.has_header(&[&["cat"], &ramp[..10]].concat()), "with a known label");
+        assert!(shape.has_header(&[&["kind"], &ramp[..10]].concat()), "as pandas writes it");
+        assert!(shape.has_header(&[&[""], &ramp[..10]].concat()), "with an index");
+        assert!(shape.has_header(&[&["", "label"], &ramp[..10]].concat()), "with both");
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub struct FilesEncoder {
     pub len: usize,
     /// Whether longer sequences are cut (`max_length` was given) or refused.
     pub cut: bool,
+    /// The classes of the model, which stores them as its labels: see [`TableShape::classes`].
+    #[serde(skip)]
+    pub classes: Vec<String>,
 }
 
 /// What a sequence holds.
@@ -68,6 +71,7 @@ impl FilesEncoder {
                 by_row: rows || (stacked && channels == 1),
                 columns: self.columns.clone(),
                 dialect: self.dialect,
+                classes: self.classes.clone(),
             }),
             _ => None,
         }

@@ -111,3 +111,75 @@ fn prediction_on_synthetic_tasks() {
     let message = predict(&delay, &folder.path("bad.csv")).unwrap_err().to_string();
     assert!(message.contains("line 1, column 2: expected a token id below 10"), "{message}");
 }
+
+/// The rows of a file, and what is said about it, by a model that knows its classes.
+fn read_noted(task: &Task, path: &Path) -> (Vec<Input>, String) {
+    let Encoder::Files(encoder) = &task.encoder else { panic!("another encoder") };
+    let encoder = FilesEncoder { classes: classes(task), ..encoder.clone() };
+    let mut said = String::new();
+    let read = encoder.read_noted(path, &mut |note| said += &note).unwrap();
+    (read.into_iter().map(|(_, input)| input).collect(), said)
+}
+
+/// A first row that looks like names is not lost.
+#[test]
+fn the_first_row_is_an_example() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{i}{}\n", ["target", "label"][i % 2], ",0.5".repeat(9));
+    let rows = (0..40).map(row).collect::<String>();
+    let train = folder.write("train.csv", rows).path("train.csv");
+    let task = load(FilesConfig { header: Header::No, ..config(&train) });
+    let ramp: Vec<f32> = (0..10).map(|i| i as f32).collect();
+    let cells = ramp.iter().map(f32::to_string).collect::<Vec<_>>().join(",");
+    let other = "0.5,".repeat(9) + "0.5";
+    for (first, input) in [
+        (format!("target,{other}"), values(&[0.5; 10])),
+        (format!("label,{cells}"), values(&ramp)),
+        (cells.clone(), values(&ramp)),
+    ] {
+        let second = if first == cells { other.clone() } else { format!("label,{other}") };
+        let path = folder.write("new.csv", format!("{first}\n{second}\n")).path("new.csv");
+        let (read, said) = read_noted(&task, &path);
+        assert_eq!(read, [input, values(&[0.5; 10])], "{first}");
+        assert!(said.contains("2 rows, each a sequence, no header"), "{said}");
+    }
+    let named = format!("kind,{cells}\ntarget,{other}\n");
+    let (read, said) = read_noted(&task, &folder.write("new.csv", named).path("new.csv"));
+    assert_eq!(read.len(), 1);
+    assert!(said.contains("1 row, each a sequence, a header"), "{said}");
+}
+
+#[test]
+fn the_first_text_is_an_example() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},some words {i}\n", ["target", "other"][i % 2]);
+    let rows = (0..40).map(row).collect::<String>();
+    let train = folder.write("train.csv", rows).path("train.csv");
+    let task = load(FilesConfig { header: Header::No, ..config(&train) });
+    folder.write("new.csv", "target,some words 1\nother,some words 2\n");
+    let (read, said) = read_noted(&task, &folder.path("new.csv"));
+    assert_eq!(read.len(), 2, "{said}");
+}
+
+/// A row as long as the training's without its label may be one that is a step shorter and labelled.
+#[test]
+fn rows_without_a_label_are_announced() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{i}.5,0.5,-{i}\n", i % 2);
+    let rows = (0..40).map(row).collect::<String>();
+    let task = load(config(&folder.write("train.csv", rows).path("train.csv")));
+    let (read, said) = read_noted(&task, &folder.write("short.csv", "1,5,6\n").path("short.csv"));
+    assert_eq!(read, [values(&[1.0, 5.0, 6.0])]);
+    assert!(said.ends_with("read without a label"), "{said}");
+    let (_, said) = read_noted(&task, &folder.write("whole.csv", "1,5,6,7\n").path("whole.csv"));
+    assert!(!said.contains("without a label"), "{said}");
+}
+
+#[test]
+fn rows_of_tokens_have_no_header() {
+    let folder = Folder::new();
+    let encoder = Encoder::TokenRows { vocab: 20, len: 10 };
+    let ramp = "0,1,2,3,4,5,6,7,8,9\n9,8,7,6,5,4,3,2,1,0\n";
+    let read = encoder.read(&folder.write("ids.csv", ramp).path("ids.csv")).unwrap();
+    assert_eq!(read.len(), 2, "as in a stream");
+}
