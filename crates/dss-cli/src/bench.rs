@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, BatchInput, BatchTarget};
 use dss_nn::{InputKind, Io, Model, ModelConfig, NormKind, OutputKind};
-use dss_train::config::with_model;
+use dss_train::config::{Setting, with_model};
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
 use dss_train::text::plural;
@@ -108,6 +108,9 @@ fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
     let mut command = process::Command::new(env::current_exe()?);
     command.args(["bench", "train", "--json", "--size", case.name, "--form", form(args.form).1]);
     command.args(["--model", &args.model, "--steps", &args.steps.to_string()]);
+    for setting in &args.sets {
+        command.args(["--set", &setting.to_string()]);
+    }
     command.stderr(process::Stdio::inherit());
     if let Some(threads) = args.threads {
         command.args(["--threads", &threads.to_string()]);
@@ -123,14 +126,15 @@ fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
 
 fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Value, Failure> {
     let (form, form_name) = form(args.form);
+    let BenchArgs { model, sets, steps, .. } = args;
     let (mut times, trained) =
-        threads::with(args.threads, || measure(case, &args.model, form, args.steps, None))??;
+        threads::with(args.threads, || measure(case, model, sets, form, *steps, None))??;
     times.sort_by(f64::total_cmp);
     let (median, low, high) = (times[times.len() / 2], times[0], times[times.len() - 1]);
     Ok(json!({
-        "size": case.name, "model": args.model, "form": form_name, "threads": args.threads.unwrap_or(cores),
+        "size": case.name, "model": model, "set": sets, "form": form_name, "threads": args.threads.unwrap_or(cores),
         "simd": dss_kernels::simd_name(), "layers": case.layers, "h": case.h, "l": case.l, "b": case.b,
-        "steps": args.steps, "median_ms": median, "min_ms": low, "max_ms": high,
+        "steps": steps, "median_ms": median, "min_ms": low, "max_ms": high,
         "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(), "parameters": trained,
     }))
 }
@@ -160,14 +164,19 @@ pub fn form(form: Form) -> (dss_nn::Form, &'static str) {
 }
 
 pub const RATES: Rates =
-    Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01 };
+    Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01, ..Rates::AT_REST };
 
 /// The model of a size.
-pub fn new_model(case: &Case, model: &str, form: dss_nn::Form) -> Result<Model, Failure> {
+pub fn new_model(
+    case: &Case,
+    model: &str,
+    sets: &[Setting],
+    form: dss_nn::Form,
+) -> Result<Model, Failure> {
     let device = Device::flex().autodiff();
     let Case { layers, h, norm, prenorm, .. } = *case;
     let config = ModelConfig { layers, h, norm, prenorm, form, ..Default::default() };
-    let config = with_model(&config, model)?;
+    let config = with_model(&config, model, sets)?;
     let output = OutputKind::Sequence { outputs: CLASSES };
     let io = Io { input: case.input, output, len: case.l };
     Ok(Model::new(&config, &io, SEED, &device)?)
@@ -178,11 +187,12 @@ pub fn new_model(case: &Case, model: &str, form: dss_nn::Form) -> Result<Model, 
 pub fn measure(
     case: &Case,
     model: &str,
+    sets: &[Setting],
     form: dss_nn::Form,
     steps: usize,
     limit: Option<Duration>,
 ) -> Result<(Vec<f64>, usize), Failure> {
-    let mut model = new_model(case, model, form)?;
+    let mut model = new_model(case, model, sets, form)?;
     let trained = model
         .parameters()
         .iter()

@@ -118,8 +118,9 @@ fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Value
         prenorm: false,
     };
     let form = dss_nn::Form::Fused;
-    let (mut times, _) =
-        threads::with(args.threads, || bench::measure(&case, model, form, STEPS, Some(TIME)))??;
+    let (mut times, _) = threads::with(args.threads, || {
+        bench::measure(&case, model, &[], form, STEPS, Some(TIME))
+    })??;
     times.sort_by(f64::total_cmp);
     Ok(json!({
         "model": model, "layers": args.layers, "h": args.h, "l": length, "b": args.batch,

@@ -31,7 +31,7 @@ pub fn run(args: BenchStepArgs) -> Result<ExitCode, Failure> {
     let BenchStepArgs { layers, h, n, .. } = args;
     let mixer = DssConfig { n, ..DssConfig::default() }.into();
     let config = ModelConfig { layers, h, mixer, prenorm: true, ..ModelConfig::default() };
-    let config = with_model(&config, &args.model)?;
+    let config = with_model(&config, &args.model, &[])?;
     let io = Io {
         input: InputKind::Values { channels: 1 },
         output: OutputKind::Sequence { outputs: CLASSES },

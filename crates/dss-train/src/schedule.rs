@@ -1,4 +1,5 @@
-//! Learning rates over time: a linear warm-up, then constant, half a cosine, or decay on a plateau.
+//! Learning rates over time: a linear warm-up, then constant, half a cosine, a straight line, an inverse square root, or
+//! decay on a plateau.
 //!
 //! A schedule is a factor that scales the learning rates of all parameter groups alike. What it has seen so far is
 //! plain data ([`ScheduleState`]), so that a resumed run continues with the same rates.
@@ -78,11 +79,21 @@ impl LearningRate {
             Schedule::Constant => base,
             Schedule::Plateau => (base * self.state.factor).max(floor),
             Schedule::Cosine => {
-                let length = self.total_steps.saturating_sub(self.warmup_steps).max(1);
-                let done = ((step - self.warmup_steps) as f64 / length as f64).min(1.0);
+                let done = self.done(step);
                 floor + (base - floor) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
             }
+            Schedule::Linear => floor + (base - floor) * (1.0 - self.done(step)),
+            Schedule::Rsqrt => {
+                let peak = self.warmup_steps.max(1);
+                (base * (peak as f64 / (step + 1) as f64).sqrt()).max(floor)
+            }
         }
+    }
+
+    /// The share of the steps after the warm-up that lie before `step`.
+    fn done(&self, step: u64) -> f64 {
+        let length = self.total_steps.saturating_sub(self.warmup_steps).max(1);
+        ((step - self.warmup_steps) as f64 / length as f64).min(1.0)
     }
 
     /// Tells the schedule a validation score (larger is better). Returns whether the rates fell.
@@ -138,6 +149,27 @@ mod tests {
         assert!((s.rate(1.0, 60) - 0.55).abs() < 1e-12);
         assert!((s.rate(1.0, 100) - 0.1).abs() < 1e-12);
         assert!((s.rate(0.05, 100) - 0.05).abs() < 1e-12, "a base below the floor stays");
+    }
+
+    #[test]
+    fn linear_falls_to_the_floor_over_the_run() {
+        let s = schedule(Schedule::Linear, 20, 0.1);
+        let rates = [0, 20, 60, 100, 200].map(|step| s.rate(1.0, step));
+        for (rate, expected) in rates.into_iter().zip([0.05, 1.0, 0.55, 0.1, 0.1]) {
+            assert!((rate - expected).abs() < 1e-12, "{rates:?}");
+        }
+    }
+
+    /// The Long Range Arena's 0.05·min(1, s/w)/√max(s, w) in step s = 1, 2, …: 0.05/√w is the rate at its peak.
+    #[test]
+    fn rsqrt_is_that_of_the_long_range_arena() {
+        let w = 16.0f64;
+        let schedule = schedule(Schedule::Rsqrt, w as u64, 0.0);
+        for s in 1..100u64 {
+            let expected = 0.05 * (s as f64 / w).min(1.0) / (s as f64).max(w).sqrt();
+            let rate = schedule.rate(0.05 / w.sqrt(), s - 1);
+            assert!((rate - expected).abs() < 1e-15, "step {s}: {rate}, not {expected}");
+        }
     }
 
     /// Scores and rates of torch.optim.lr_scheduler.ReduceLROnPlateau(mode="max", factor=0.2, patience=2,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use dss_report::repro::{self, Budget, GridSetting, TableKind};
-use dss_train::config::MODELS;
+use dss_train::config::{MODELS, Setting};
 use dss_train::config::clap_values::{overlays, tasks};
 
 use super::GroupArgs;
@@ -24,14 +24,14 @@ Examples:
 
 The budget applies to each run. It is converted to a number of optimiser steps, the same for all models of a task: as
 many as DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the
-paper's own settings. The same command continues a grid that was stopped (Ctrl-C, a crash): runs that are complete are not run again,
-others continue to the same bits, those that failed are tried again. More seeds, tasks and models may be asked for later.
+paper's own settings. The same command continues a grid that was stopped (Ctrl-C, a crash): complete runs are not
+repeated, others continue to the same bits, failed ones are tried again. More seeds, tasks and models may be added later.
 Exit codes: 1 if a run failed, 130 if interrupted; the tables so far are written in any case.")]
 pub struct ReproArgs {
     /// Which table: Long Range Arena, Speech Commands, or the ablations of DSS-softmax
     #[arg(value_parser = tables())]
     pub table: TableKind,
-    /// What each run gets: a time (90s, 10m, 1h30m), steps (2000steps) or full [default: 10m, or as the grid in --out]
+    /// Budget per run: a time (90s, 10m, 1h30m), steps (2000steps) or full [default: 10m, or as the grid in --out]
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
     /// Runs of each model on each task [default: 1, or as the grid in --out]
@@ -144,7 +144,7 @@ pub struct BenchStepArgs {
     /// N: states per channel
     #[arg(long, default_value = "64", value_name = "N", value_parser = positive)]
     pub n: usize,
-    /// Leave the model in this file
+    /// Save the model to this file
     #[arg(long, value_name = "FILE")]
     pub keep: Option<PathBuf>,
     /// One JSON object
@@ -159,6 +159,7 @@ Examples:
   dss bench train
   dss bench train --size speech --steps 5
   dss bench train --size listops --model s4
+  dss bench train --size listops --set ssms=128
   dss bench train --size listops --form composed --json
   mpirun -np 2 --bind-to none dss bench train --mpi --size listops --threads 1
 
@@ -173,7 +174,10 @@ pub struct BenchArgs {
     /// Layer type
     #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
     pub model: String,
-    /// Timed steps, after two that are not
+    /// A setting of the model, such as ssms=128 or model.ff=512; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<Setting>,
+    /// Timed steps, after two warm-up steps
     #[arg(long, default_value = "10", value_name = "N", value_parser = positive)]
     pub steps: usize,
     /// Threads [default: one per core]

@@ -78,7 +78,6 @@ fn steps(
 ) -> Result<Option<f64>> {
     let train = &config.train;
     // The weights stay as they are: nothing can run away.
-    let rates = Rates { lambda: 0.0, delta: 0.0, w: 0.0, other: 0.0, weight_decay: 0.0 };
     let mut optimiser = AdamW::default();
     let (mut begin, mut made) = (Instant::now(), 0);
     for epoch in 0.. {
@@ -93,7 +92,7 @@ fn steps(
                 return Ok(None);
             }
             let found = gradients(model, &micro, train.seed, made as u64, DType::F32)?;
-            let (next, _) = optimiser.step(model.clone(), &found.gradients, 1.0, &rates, 0.0);
+            let (next, _) = optimiser.step(model.clone(), &found.gradients, 1.0, &Rates::AT_REST, 0.0);
             *model = next;
             made += 1;
             if made == WARM_UP {

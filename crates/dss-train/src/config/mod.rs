@@ -23,6 +23,8 @@ mod error;
 mod overlay;
 mod place;
 mod presets;
+#[cfg(test)]
+mod published;
 mod request;
 mod resolve;
 mod section;

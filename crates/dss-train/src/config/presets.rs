@@ -6,7 +6,7 @@ pub struct Preset {
     /// The task it is for.
     pub task: &'static str,
     /// Its name: `laptop` is for two cores and little patience, `paper` has the paper's sizes; `causal` takes the place
-    /// of `laptop` in the paper's comparisons where that looks both ways and the paper does not.
+    /// of `laptop` in the paper's comparisons where that is bidirectional and the paper's model is not.
     pub name: &'static str,
     /// The file. Its first line is a comment that says what it is; the comment behind a value says where it comes from.
     pub text: &'static str,
@@ -20,7 +20,7 @@ impl Preset {
 
     pub(super) fn document(&self) -> BuiltIn {
         let name = format!("preset {}", self.name);
-        BuiltIn { name, text: self.text, source: "our choice".to_owned() }
+        BuiltIn { name, text: self.text, part: None, source: "our choice".to_owned() }
     }
 }
 
@@ -29,6 +29,8 @@ pub(super) struct BuiltIn {
     /// Its name in messages.
     pub name: String,
     pub text: &'static str,
+    /// The table that counts, if the file has one for each task.
+    pub part: Option<String>,
     /// The source of values that have no comment.
     pub source: String,
 }
@@ -78,6 +80,7 @@ pub const PRESETS: &[Preset] = presets![
     "speech" "laptop",
     "speech" "paper",
     "speech-mfcc" "laptop",
+    "speech-mfcc" "paper",
     "lm" "laptop",
     "forecast" "laptop",
     "delay" "laptop",
@@ -112,7 +115,7 @@ impl NamedOverlay {
     }
 
     pub(super) fn document(&self) -> BuiltIn {
-        BuiltIn { name: self.place(), text: self.text, source: self.place() }
+        BuiltIn { name: self.place(), text: self.text, part: None, source: self.place() }
     }
 }
 
@@ -191,12 +194,55 @@ pub const ABLATIONS: &[NamedOverlay] = overlays![
     "tied-delta" as "DSS-softmax, tied Δ" for DSS,
 ];
 
-/// Rows of the paper's table where its `paper` preset has exceptions for DSS: for the other models.
-pub(super) const TABLE: &[NamedOverlay] = overlays![
-    "paper" "table":
-    "image" for S4_FAMILY,
-    "pathfinder" for S4_FAMILY,
-    "path-x" for S4_FAMILY,
+/// The settings that models were published with: over the preset `paper` and the model's own.
+#[derive(Debug)]
+pub(super) struct Published {
+    /// The name of the file.
+    pub name: &'static str,
+    /// The models it is for, of [`MODELS`].
+    pub models: &'static [&'static str],
+    /// The file, with a table for each task; a comment behind every value says where it comes from.
+    pub text: &'static str,
+}
+
+impl Published {
+    pub fn document(&self, task: &str) -> BuiltIn {
+        let name = format!("presets/paper/{}.toml", self.name);
+        let source = name.clone();
+        BuiltIn { name, text: self.text, part: Some(task.to_owned()), source }
+    }
+}
+
+macro_rules! published {
+    ($($name:literal for $($model:literal),+);* $(;)?) => {
+        &[$(Published {
+            name: $name,
+            models: &[$($model),+],
+            text: include_str!(concat!("../../presets/paper/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// A later one overrides an earlier one.
+pub(super) const PUBLISHED: &[Published] = published![
+    "long-range-arena" for
+        "transformer", "linear-transformer", "performer", "reformer", "bigbird", "h-transformer-1d";
+    "transformer" for "transformer";
+    "linear-transformer" for "linear-transformer";
+    "performer" for "performer";
+    "reformer" for "reformer";
+    "bigbird" for "bigbird";
+    "h-transformer-1d" for "h-transformer-1d";
+    "fnet" for "fnet";
+    "nystromformer" for "nystromformer";
+    "luna" for "luna";
+    "ode-rnn" for "ode-rnn";
+    "nrde" for "nrde";
+    "exp-rnn" for "exp-rnn";
+    "lipschitz-rnn" for "lipschitz-rnn";
+    "ckconv" for "ckconv";
+    "wavegan-d" for "wavegan-d";
+    "s4" for "s4", "s4d";
 ];
 
 /// The presets of a task.

@@ -6,7 +6,7 @@ use dss_nn::{ModelConfig, checkpoint};
 use toml::Value;
 
 use super::place::Sources;
-use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, S4_FAMILY, TABLE};
+use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, PUBLISHED, S4_FAMILY};
 use super::resolve::{Document, Layers};
 use super::section::Section;
 use super::{Config, ConfigError, Setting, find_preset};
@@ -151,11 +151,14 @@ impl Request {
         let model = self.model.as_deref().map(|name| find("model", MODELS, name)).transpose()?;
         let ablations = self.ablations.iter().map(|name| find("ablation", ABLATIONS, name));
         let ablations = ablations.collect::<Result<Vec<_>, _>>()?;
-        // The presets of the paper contain its exceptions for DSS.
-        let row = TABLE.iter().find(|row| row.name == self.task && preset.name == "paper");
-        let row = row.filter(|row| model.is_some_and(|model| model.mixers == row.mixers));
-        let overlays = model.into_iter().chain(row).map(NamedOverlay::document);
-        for document in [preset.document()].into_iter().chain(overlays) {
+        let overlay = model.map(NamedOverlay::document);
+        // The presets of the paper are those of DSS.
+        let published = PUBLISHED.iter().filter(|published| {
+            preset.name == "paper"
+                && model.is_some_and(|model| published.models.contains(&model.name))
+        });
+        let published = published.map(|published| published.document(&self.task));
+        for document in [preset.document()].into_iter().chain(overlay).chain(published) {
             layers.document(&Document::BuiltIn(document))?;
         }
         for ablation in &ablations {
@@ -211,14 +214,23 @@ fn find(
     })
 }
 
-/// `model` with the state space of one of [`MODELS`].
+/// `model` as one of [`MODELS`], with these settings of `[model]` and `[model.mixer]`.
 ///
 /// # Errors
 ///
-/// [`ConfigError`]: no such model, or one that the sizes do not fit.
-pub fn with_model(model: &ModelConfig, name: &str) -> crate::Result<ModelConfig> {
+/// [`ConfigError`]: no such model, one that the sizes do not fit, or a setting that is none of a model's.
+pub fn with_model(model: &ModelConfig, name: &str, sets: &[Setting]) -> crate::Result<ModelConfig> {
     let base = Config::resolve("delay", None, &[], &[])?;
     let mut layers = Layers::over(&Config { model: model.clone(), ..base })?;
     layers.document(&Document::BuiltIn(find("model", MODELS, name)?.document()))?;
+    let before = layers.finish()?;
+    for setting in sets {
+        layers.single(setting)?;
+        let after = layers.finish()?;
+        if (&after.task, &after.train) != (&before.task, &before.train) {
+            let what = format!("--set {setting}: expected a setting of [model] or [model.mixer]");
+            return Err(ConfigError::Invalid { place: None, what }.into());
+        }
+    }
     Ok(layers.finish()?.model)
 }

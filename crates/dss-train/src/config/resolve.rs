@@ -50,6 +50,17 @@ impl Document<'_> {
         }
     }
 
+    /// Its keys: those of the table that counts, if that is only one.
+    fn root(&self) -> Result<DeTable<'_>> {
+        let root = parse(self)?;
+        let Self::BuiltIn(BuiltIn { part: Some(part), .. }) = self else { return Ok(root) };
+        let table = root.into_iter().find(|(name, _)| name.get_ref() == part.as_str());
+        Ok(match table.map(|(_, table)| table.into_inner()) {
+            Some(DeValue::Table(table)) => table,
+            _ => DeTable::new(),
+        })
+    }
+
     /// Where an offset of its text is.
     fn place(&self, offset: usize) -> Place {
         let line = line(self.text(), offset);
@@ -104,7 +115,7 @@ impl Layers {
 
     /// All keys of a TOML document.
     pub fn document(&mut self, document: &Document<'_>) -> Result<()> {
-        let root = parse(document)?;
+        let root = document.root()?;
         if let Some(name) = task_name(&root) {
             // First of all: the keys of another task are unknown here.
             let place = document.place(name.span().start);

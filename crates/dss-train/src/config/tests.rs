@@ -273,6 +273,18 @@ fn kernels_of_performer_are_named() {
     assert!(message.contains("heads must divide the width 64, but is 5: try 4"), "{message}");
 }
 
+/// A length that cannot do is refused before any data are read, where the task says how long its sequences are.
+#[test]
+fn lengths_are_checked_where_they_are_known() {
+    for (rate, len) in [("16000", 16_000), ("8000", 8000)] {
+        let mut request = modelled("speech", "laptop", "nystromformer", &[]);
+        request.sets = vec![set(&format!("rate={rate}")), set("padded_len=4096")];
+        let message = request.resolve().unwrap_err().to_string();
+        assert!(message.starts_with("--set padded_len=4096: "), "{message}");
+        assert!(message.contains(&format!("at least the {len} positions")), "{message}");
+    }
+}
+
 /// Every model and ablation goes with every preset, and back through a file.
 #[test]
 fn models_and_ablations_lie_over_any_preset() {
@@ -358,6 +370,11 @@ fn models_tell_where_their_values_come_from() {
     assert_eq!(sources.source("train.batch"), "paper's table");
     assert_eq!(sources.source("train.lr_delta"), "--set");
     assert_eq!(sources.source("model.h"), "paper's table");
+    let (_, sources) = modelled("listops", "paper", "transformer", &[]).resolve().unwrap();
+    assert_eq!(sources.source("model.mixer.heads"), "Long Range Arena's code");
+    assert_eq!(sources.source("train.lr"), "Long Range Arena's code: 0.05/√warmup_steps");
+    assert_eq!(sources.source("task.train"), "Long Range Arena");
+    assert_eq!(sources.source("model.norm_eps"), "--model transformer");
 }
 
 #[test]
@@ -380,9 +397,24 @@ fn models_and_ablations_that_do_not_go_together_are_refused() {
     assert!(error.starts_with("--set n=7: [model] n must be even"), "{error}");
     let error = refused("s4", &[], &["variant=exp"]);
     assert!(error.starts_with("--set variant=exp: ") && error.contains("mixer is s4"), "{error}");
-    let model = with_model(&dss_nn::ModelConfig::default(), "s4d").unwrap();
+    let model = with_model(&dss_nn::ModelConfig::default(), "s4d", &[]).unwrap();
     let s4d = S4dConfig::default().into();
     assert_eq!(model, dss_nn::ModelConfig { mixer: s4d, ..Default::default() });
+}
+
+#[test]
+fn settings_of_a_model_are_laid_over_it() {
+    let with = |sets: &[&str]| {
+        let sets: Vec<Setting> = sets.iter().map(|text| set(text)).collect();
+        with_model(&ModelConfig::default(), "dss-softmax", &sets)
+    };
+    let model = with(&["ssms=128", "dropout=0.5"]).unwrap();
+    let dss = DssConfig { ssms: 128, ..DssConfig::default() };
+    assert_eq!((model.mixer, model.dropout), (dss.into(), 0.5));
+    let error = with(&["ssms=5"]).unwrap_err().to_string();
+    assert!(error.starts_with("--set ssms=5: ") && error.contains("try 4"), "{error}");
+    let error = with(&["lr=0.5"]).unwrap_err().to_string();
+    assert_eq!(error, "--set lr=0.5: expected a setting of [model] or [model.mixer]");
 }
 
 /// What version 0.1 wrote into run directories: the settings of all mixers flat in `[model]`.

@@ -41,7 +41,7 @@ pub struct TrainConfig {
     pub lr_delta: f64,
     /// Learning rate of W, and of C in S4 and S4D.
     pub lr_w: f64,
-    /// Learning rate schedule: plateau, constant or cosine.
+    /// Learning rate schedule: plateau, constant, cosine, linear or rsqrt.
     pub schedule: Schedule,
     /// plateau: factor applied to the learning rates at each decay.
     pub plateau_factor: f64,
@@ -51,6 +51,10 @@ pub struct TrainConfig {
     pub warmup_steps: u64,
     /// Smallest learning rate that a schedule may reach.
     pub min_lr: f64,
+    /// AdamW's β₂, the decay of its mean of squared gradients.
+    pub beta2: f64,
+    /// AdamW's ε, which is added to the root of that mean.
+    pub eps: f64,
     /// Largest global norm of the gradient; 0 = no clipping.
     pub clip: f64,
     /// Stop after this many epochs without a better validation score (or the same with a lower loss); 0 = never.
@@ -124,6 +128,10 @@ pub enum Schedule {
     Constant,
     /// Half a cosine from `lr` to `min_lr` over the whole run.
     Cosine,
+    /// A straight line from `lr` to `min_lr` over the whole run.
+    Linear,
+    /// `lr`·√(`warmup_steps`/step).
+    Rsqrt,
 }
 
 impl Default for TrainConfig {
@@ -150,6 +158,8 @@ impl Default for TrainConfig {
             patience: 5,
             warmup_steps: 0,
             min_lr: 0.0,
+            beta2: 0.999,
+            eps: 1e-8,
             clip: 0.0,
             early_stop: 0,
             seed: 0,

@@ -35,6 +35,8 @@ fn rules(t: &TrainConfig) -> Vec<Rule> {
             "greater than 0 and below 1",
         ),
         rate("min_lr", t.min_lr),
+        ("beta2", t.beta2.to_string(), (0.0..1.0).contains(&t.beta2), "at least 0 and below 1"),
+        ("eps", t.eps.to_string(), t.eps > 0.0 && t.eps <= 1.0, "greater than 0 and at most 1"),
         rate("clip", t.clip),
         rate("delta_log_bound", t.delta_log_bound),
         (
@@ -100,11 +102,13 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
 
 /// L as far as it is known before the data are, else 1: it is checked again with them.
 fn known_length(task: &TaskConfig) -> usize {
-    let fixed = match task.name() {
-        "image" | "pathfinder" => 32 * 32,
-        "path-x" => 128 * 128,
-        "smnist" | "pmnist" => 28 * 28,
-        "speech-mfcc" => 161,
+    let fixed = match (task.name(), task) {
+        ("image" | "pathfinder", _) => 32 * 32,
+        ("path-x", _) => 128 * 128,
+        ("smnist" | "pmnist", _) => 28 * 28,
+        ("speech-mfcc", _) => 161,
+        // A second.
+        (_, TaskConfig::Speech(speech)) => speech.rate as usize,
         _ => 1,
     };
     task.length().filter(|len| *len > 0).unwrap_or(fixed)

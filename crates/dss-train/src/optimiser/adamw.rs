@@ -18,8 +18,6 @@ use dss_nn::{Model, ParamGroup, Parameter};
 use super::{Depth, Gradients};
 
 const BETA_1: f64 = 0.9;
-const BETA_2: f64 = 0.999;
-const EPSILON: f64 = 1e-8;
 
 /// First and second moments of one parameter, flat.
 #[derive(Clone, Debug)]
@@ -36,7 +34,7 @@ pub struct AdamW {
     pub(super) depth: Depth,
 }
 
-/// The learning rates of one step.
+/// The learning rates and constants of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Of Λ, and of P and B in S4.
@@ -49,9 +47,24 @@ pub struct Rates {
     pub other: f64,
     /// Decay of everything else.
     pub weight_decay: f64,
+    /// β₂.
+    pub beta2: f64,
+    /// ε.
+    pub eps: f64,
 }
 
 impl Rates {
+    /// Nothing moves; β₂ and ε are PyTorch's defaults.
+    pub const AT_REST: Self = Self {
+        lambda: 0.0,
+        delta: 0.0,
+        w: 0.0,
+        other: 0.0,
+        weight_decay: 0.0,
+        beta2: 0.999,
+        eps: 1e-8,
+    };
+
     /// Learning rate and decay of a group.
     fn for_group(&self, group: ParamGroup) -> (f64, f64) {
         match group {
@@ -117,17 +130,19 @@ impl AdamW {
         g: Tensor<1>,
         lr: f64,
         decay: f64,
+        rates: &Rates,
     ) -> Tensor<1> {
+        let Rates { beta2, eps, .. } = *rates;
         let Moments { m, v } = self
             .moments
             .remove(name)
             .unwrap_or_else(|| Moments { m: g.zeros_like(), v: g.zeros_like() });
         let t = self.step as f64;
         let m = m.clone() + (g.clone() - m).mul_scalar(1.0 - BETA_1);
-        let v = v.mul_scalar(BETA_2) + (g.clone() * g).mul_scalar(1.0 - BETA_2);
-        let root = (1.0 - BETA_2.powf(t)).sqrt();
+        let v = v.mul_scalar(beta2) + (g.clone() * g).mul_scalar(1.0 - beta2);
+        let root = (1.0 - beta2.powf(t)).sqrt();
         let size = lr / (1.0 - BETA_1.powf(t));
-        let direction = m.clone() / v.clone().sqrt().div_scalar(root).add_scalar(EPSILON);
+        let direction = m.clone() / v.clone().sqrt().div_scalar(root).add_scalar(eps);
         self.moments.insert(name.to_owned(), Moments { m, v });
         let p = if decay == 0.0 { p } else { p.mul_scalar(1.0 - lr * decay) };
         p - direction.mul_scalar(size)
@@ -158,7 +173,7 @@ impl ModuleMapper for Apply<'_> {
         param.map(|tensor| {
             let shape = tensor.dims();
             let p = tensor.inner().flatten(0, D - 1);
-            let mut p = self.adamw.updated(&name, p, gradient, lr, decay);
+            let mut p = self.adamw.updated(&name, p, gradient, lr, decay, self.rates);
             let bound = self.delta_bound;
             if group == ParamGroup::Delta && bound > 0.0 {
                 let beyond = p.to_data().iter::<f64>().filter(|x| x.abs() > bound).count();

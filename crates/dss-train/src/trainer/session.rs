@@ -183,6 +183,8 @@ impl<'a> Session<'a> {
             w: rate(train.lr_w),
             other: rate(train.lr),
             weight_decay: train.weight_decay,
+            beta2: train.beta2,
+            eps: train.eps,
         };
         let model = self.model.clone();
         let (mut model, update) =

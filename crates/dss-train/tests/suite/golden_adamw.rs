@@ -137,8 +137,14 @@ fn check(case: &Case, form: Form) {
         None => vec![L; batch],
     };
     let target = BatchTarget::Class(file["target"].iter().map(|x| *x as i32).collect());
-    let rates =
-        Rates { lambda: 1e-3, delta: case.lr_delta, w: 1e-3, other: 0.01, weight_decay: 0.01 };
+    let rates = Rates {
+        lambda: 1e-3,
+        delta: case.lr_delta,
+        w: 1e-3,
+        other: 0.01,
+        weight_decay: 0.01,
+        ..Rates::AT_REST
+    };
     let mut optimiser = AdamW::default();
     let what = |x: &str| format!("{} {form:?}: {x}", case.file);
     for (step, expected) in file["adamw.losses"].iter().enumerate() {

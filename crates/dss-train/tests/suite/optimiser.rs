@@ -7,7 +7,8 @@ use dss_nn::{Model, ParamGroup};
 use dss_train::optimiser::{AdamW, Gradients, Rates};
 use dss_train::{Config, bridge};
 
-const RATES: Rates = Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 0.01, weight_decay: 0.01 };
+const RATES: Rates =
+    Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 0.01, weight_decay: 0.01, ..Rates::AT_REST };
 
 fn setting() -> (Config, Model, Vec<Batch>) {
     let config = small_listops(1);
@@ -82,11 +83,37 @@ fn the_norm_is_that_of_all_gradients_together() {
     assert!(gradients.first_bad().is_none());
 }
 
+/// The first step is −η·g/(|g| + ε), the second is worked out from the definition.
+#[test]
+fn beta2_and_eps_count() {
+    let (_, model, batches) = setting();
+    let gradients = gradients(&model, &batches[0], 0);
+    let rates = Rates { other: 0.01, beta2: 0.5, eps: 0.125, ..Rates::AT_REST };
+    let mut adamw = AdamW::default();
+    let mut stepped = model.clone();
+    for scale in [1.0, 3.0] {
+        stepped = adamw.step(stepped, &gradients, scale, &rates, 0.0).0;
+    }
+    let g = bridge::host(gradients.get("head.weight").unwrap());
+    let weight = |model: &Model| {
+        let mut tensors = model.named_tensors().into_iter();
+        let found = tensors.find(|(name, _)| name == "head.weight").unwrap().1;
+        found.iter::<f64>().collect::<Vec<_>>()
+    };
+    for ((before, after), g) in weight(&model).into_iter().zip(weight(&stepped)).zip(g) {
+        let first = g / (g.abs() + 0.125);
+        // m = 0.9·0.1·g + 0.1·3g over 1 − 0.9², v = 0.5·0.5·g² + 0.5·9g² over 1 − 0.5².
+        let second = (0.39 / 0.19) * g / ((4.75f64 / 0.75).sqrt() * g.abs() + 0.125);
+        let expected = before - 0.01 * (first + second);
+        assert!((after - expected).abs() < 1e-6, "{after}, not {expected}");
+    }
+}
+
 #[test]
 fn groups_have_their_own_rates_and_delta_its_bound() {
     let (_, model, batches) = setting();
     let gradients = gradients(&model, &batches[0], 0);
-    let rates = Rates { lambda: 0.0, delta: 100.0, w: 0.0, other: 0.0, weight_decay: 0.5 };
+    let rates = Rates { delta: 100.0, weight_decay: 0.5, ..Rates::AT_REST };
     let (stepped, update) = AdamW::default().step(model.clone(), &gradients, 1.0, &rates, 10.0);
     let mut bounded = 0;
     let tensors = model.named_tensors().into_iter().zip(stepped.named_tensors());
