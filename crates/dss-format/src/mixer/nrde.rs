@@ -19,7 +19,7 @@ settings! {
     NrdeConfig {
         /// Channels P of the path besides time.
         path: usize = 4,
-        /// Depth of the log-signatures: 1 or 2.
+        /// Depth of the log-signatures: 1, 2 or 3.
         depth: usize = 2,
         /// Steps of a window. A position sees whole windows; with bidirectional = true also the rest of its own.
         window: usize = 4,
@@ -38,10 +38,17 @@ impl NrdeConfig {
     /// Numbers of a log-signature: Lyndon words of P + 1 letters up to the depth.
     pub fn dim(&self) -> usize {
         let channels = self.path.saturating_add(1);
-        match self.depth {
-            1 => channels,
-            _ => channels.saturating_add(channels.saturating_mul(self.path) / 2),
-        }
+        let pairs = channels.saturating_mul(self.path) / 2;
+        let triples = pairs.saturating_mul(channels.saturating_add(1)).saturating_mul(2) / 3;
+        let of_length = [channels, pairs, triples];
+        of_length.iter().take(self.depth).fold(0, |sum, words| sum.saturating_add(*words))
+    }
+
+    /// The Lyndon words of three of `channels` letters, less than each of their rotations, in order.
+    pub fn triples(channels: usize) -> impl Iterator<Item = [usize; 3]> {
+        let all = (0..channels.saturating_pow(3))
+            .map(move |i| [i / (channels * channels), i / channels % channels, i % channels]);
+        all.filter(|&[a, b, c]| [a, b, c] < [b, c, a] && [a, b, c] < [c, a, b])
     }
 }
 
@@ -64,11 +71,11 @@ impl MixerSettings for NrdeConfig {
             return Err(Error::setting(&["model.mixer.field_layers"], what));
         }
         validate_count(&["model.mixer.substeps"], "substeps", self.substeps)?;
-        if (1..=2).contains(&self.depth) {
+        if (1..=3).contains(&self.depth) {
             return Ok(());
         }
-        let nearest = self.depth.clamp(1, 2);
-        let what = format!("depth must be 1 or 2, but is {}: try {nearest}", self.depth);
+        let nearest = self.depth.clamp(1, 3);
+        let what = format!("depth must be 1, 2 or 3, but is {}: try {nearest}", self.depth);
         Err(Error::setting(&["model.mixer.depth"], what))
     }
 

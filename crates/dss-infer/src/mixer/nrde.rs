@@ -84,7 +84,7 @@ impl NrdeMixer {
     }
 }
 
-/// Of points `[k, C]`: the increment, and at depth 2 the areas ½∫(x_a dx_b − x_b dx_a), a < b.
+/// Of points `[k, C]`: the increment, from depth 2 on the areas ½∫(x_a dx_b − x_b dx_a), a < b, at depth 3 [`level3`].
 fn log_signature(points: &[f32], c: usize, depth: usize) -> Vec<f32> {
     let first = &points[..c];
     let from_start = |row: &[f32], a: usize| f64::from(row[a]) - f64::from(first[a]);
@@ -102,7 +102,32 @@ fn log_signature(points: &[f32], c: usize, depth: usize) -> Vec<f32> {
             ell.push((0.5 * areas.sum::<f64>()) as f32);
         }
     }
+    if depth == 3 {
+        ell.extend(level3(points, c));
+    }
     ell
+}
+
+/// S₃ − ½(S₁⊗S₂ + S₂⊗S₁) + ⅓ S₁⊗S₁⊗S₁ at the Lyndon words of three letters, S the levels of the signature: in a step by d
+/// S₃ grows by S₂⊗d + ½ S₁⊗d⊗d + ⅙ d⊗d⊗d, S₂ by S₁⊗d + ½ d⊗d, S₁ by d.
+fn level3(points: &[f32], c: usize) -> Vec<f32> {
+    let (mut s1, mut s2, mut s3) = (vec![0.0; c], vec![0.0; c * c], vec![0.0; c * c * c]);
+    for (x, y) in points.chunks_exact(c).zip(points[c..].chunks_exact(c)) {
+        let d: Vec<f64> = x.iter().zip(y).map(|(&x, &y)| f64::from(y) - f64::from(x)).collect();
+        for (i, s3) in s3.iter_mut().enumerate() {
+            let [a, b, e] = [i / (c * c), i / c % c, i % c];
+            *s3 += (s2[i / c] + (0.5 * s1[a] + d[a] / 6.0) * d[b]) * d[e];
+        }
+        for (i, s2) in s2.iter_mut().enumerate() {
+            *s2 += (s1[i / c] + 0.5 * d[i / c]) * d[i % c];
+        }
+        s1.iter_mut().zip(&d).for_each(|(s1, d)| *s1 += d);
+    }
+    let words = NrdeConfig::triples(c).map(|[a, b, e]| {
+        let both = s1[a] * s2[b * c + e] + s2[a * c + b] * s1[e];
+        s3[(a * c + b) * c + e] - 0.5 * both + s1[a] * s1[b] * s1[e] / 3.0
+    });
+    words.map(|x| x as f32).collect()
 }
 
 /// What a stream remembers.

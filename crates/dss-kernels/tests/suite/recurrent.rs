@@ -1,5 +1,7 @@
 //! Recurrent nets: golden files, a literal form, differences, steps, batches and threads.
 
+use std::collections::BTreeSet;
+
 use crate::common::Golden;
 use crate::common::random::{normal, rng};
 use dss_kernels::recurrent::orthogonal::{orthogonal, orthogonal_backward};
@@ -72,7 +74,7 @@ fn transposed(x: &[f64], n: usize) -> Vec<f64> {
     (0..n * n).map(|i| x[i % n * n + i / n]).collect()
 }
 
-/// Outputs to 1e-11; gradients to 1e-10 of the larger of their maximum and a thousandth of the case's largest one.
+/// Outputs to 1e-11; all gradients of the case to 1e-10 of the larger of their maximum and a thousandth of the case's largest one.
 fn compare(golden: &Golden, case: &str, y: &[f64], gradients: &[(&str, &[f64])]) {
     let largest = |x: &[f64]| x.iter().fold(0.0f64, |m, x| m.max(x.abs()));
     let error =
@@ -80,13 +82,29 @@ fn compare(golden: &Golden, case: &str, y: &[f64], gradients: &[(&str, &[f64])])
     let known = golden.get(&format!("{case}y"));
     assert_eq!(y.len(), known.len());
     assert!(error(y, known) <= 1e-11 * largest(known), "{case}y: {:e}", error(y, known));
-    let known = |name: &str| golden.get(&format!("{case}grad.{name}"));
+    let start = format!("{case}grad.");
+    let names: BTreeSet<&str> =
+        golden.names().filter_map(|name| name.strip_prefix(&start)).collect();
+    assert_eq!(gradients.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>(), names, "{case}");
+    let known = |name: &str| golden.get(&format!("{start}{name}"));
     let all = gradients.iter().map(|(name, _)| largest(known(name))).fold(0.0, f64::max);
     for (name, found) in gradients {
         let known = known(name);
         assert_eq!(found.len(), known.len(), "{name}");
         let error = error(found, known);
         assert!(error <= 1e-10 * largest(known).max(1e-3 * all), "{case}{name}: {error:e}");
+    }
+}
+
+/// The state at the last true position of each sequence is that of the whole sequence there: padding follows it.
+fn compare_last(golden: &Golden, case: &str, y: &[f64]) {
+    let (known, lengths) = (golden.get(&format!("{case}masked.last")), golden.get("lengths"));
+    let n = known.len() / lengths.len();
+    let size = y.len() / lengths.len();
+    let last =
+        y.chunks_exact(size).zip(lengths).map(|(y, &length)| &y[(length as usize - 1) * n..][..n]);
+    for (found, known) in last.flatten().zip(known) {
+        assert!((found - known).abs() <= 1e-11, "{case}masked.last: {found}, not {known}");
     }
 }
 
@@ -106,6 +124,7 @@ fn golden_exp_rnn() {
     let da = orthogonal_backward(golden.get("a"), n, &transposed(dq, n));
     let gradients = [("u", &du[..]), ("input.weight", &dw), ("b", db), ("a", &da)];
     compare(&golden, "", &passed.y, &gradients);
+    compare_last(&golden, "", &passed.y);
 }
 
 #[test]
@@ -137,6 +156,7 @@ fn golden_lipschitz_rnn() {
         let input = [("u", &du[..]), ("input.weight", &dw), ("input.bias", &db)];
         let gradients = [&input[..], &[("m_a", &da[..]), ("m_w", &d_w)]].concat();
         compare(&golden, case, &passed.y, &gradients);
+        compare_last(&golden, case, &passed.y);
     }
 }
 
@@ -173,7 +193,49 @@ fn golden_ode_rnn() {
             gradients.push((name, part));
         }
         compare(&golden, case, &passed.y, &gradients);
+        if case.is_empty() {
+            compare_last(&golden, case, &passed.y);
+        }
     }
+    // One interval without an observation: a step of the rule, and many, which come near the solution.
+    let (dt, from) = (golden.get("evolve.dt")[0], golden.get("evolve.from"));
+    let rows = from.len() / n;
+    let z = [vec![0.0; 3 * n], vec![dt, 0.0]].concat().repeat(rows);
+    for (name, substeps, tolerance) in [("rk4", 1, 1e-12), ("accurate", 64, 1e-10)] {
+        let cell = OdeRnn { n, width, layers, solver: Solver::Rk4, substeps };
+        let model = Recurrent::new(cell, &params).unwrap();
+        let mut y = vec![0.0; from.len()];
+        let input = RecurrentInput { batch: rows, len: 1, z: &z, start: Some(from) };
+        model.forward(&input, &mut y, None).unwrap();
+        for (found, known) in y.iter().zip(golden.get(&format!("evolve.{name}"))) {
+            assert!((found - known).abs() < tolerance, "evolve.{name}: {found}, not {known}");
+        }
+    }
+}
+
+/// dx [L, C] of the log-signatures of depth 2, whose gradients are dl [W, dim]: of the increment at level 1, of
+/// ½ Σ_{j<k} (d_j^a d_k^b − d_j^b d_k^a) at the words (a, b) of level 2.
+fn log_signatures_backward(x: &[f64], c: usize, window: usize, dl: &[f64]) -> Vec<f64> {
+    let mut dx = vec![0.0; x.len()];
+    let dim = c + c * (c - 1) / 2;
+    for (w, dl) in dl.chunks_exact(dim).enumerate() {
+        let at = |k: usize, a: usize| x[(w * window + k) * c + a];
+        for k in 0..window {
+            let mut d = dl[..c].to_vec();
+            let words = (0..c).flat_map(|a| (a + 1..c).map(move |b| (a, b)));
+            for ((a, b), dl) in words.zip(&dl[c..]) {
+                // What follows the step less what comes before it.
+                let rest = |a: usize| at(window, a) - at(k + 1, a) - (at(k, a) - at(0, a));
+                d[a] += 0.5 * dl * rest(b);
+                d[b] -= 0.5 * dl * rest(a);
+            }
+            for (a, d) in d.into_iter().enumerate() {
+                dx[(w * window + k + 1) * c + a] += d;
+                dx[(w * window + k) * c + a] -= d;
+            }
+        }
+    }
+    dx
 }
 
 #[test]
@@ -204,8 +266,17 @@ fn golden_nrde() {
         let y: Vec<f64> = states.flat_map(|(start, y)| start.iter().chain(y)).copied().collect();
         let d_start = passed.start.iter().enumerate();
         let d_start: Vec<f64> = d_start.map(|(i, d)| d + g[i / n * size + i % n]).collect();
-        let [_, dw, db] = affine_backward(&first, weight, &d_start, n);
-        let mut gradients = vec![("initial.weight", &dw[..]), ("initial.bias", &db)];
+        let [d_first, dw, db] = affine_backward(&first, weight, &d_start, n);
+        let paths = golden.get("x").chunks_exact(len * channels);
+        let paths = paths.zip(passed.z.chunks_exact(windows * dim));
+        let dx = paths.zip(d_first.chunks_exact(channels)).flat_map(|((x, dl), d_first)| {
+            let mut dx = log_signatures_backward(x, channels, (len - 1) / windows, dl);
+            dx.iter_mut().zip(d_first).for_each(|(dx, d)| *dx += d);
+            dx
+        });
+        let dx: Vec<f64> = dx.collect();
+        let mut gradients =
+            vec![("x", &dx[..]), ("initial.weight", &dw[..]), ("initial.bias", &db)];
         let mut rest = &passed.params[..];
         for name in &names {
             let part = rest.split_off(..golden.get(name).len()).unwrap();

@@ -115,44 +115,60 @@ fn gradients(model: &Model, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
     model.parameters().into_iter().map(|p| p.name).zip(visit.1).collect()
 }
 
+fn golden_config(golden: &Golden, form: Form) -> (ModelConfig, Io) {
+    let io = Io {
+        input: InputKind::Tokens { vocab: golden.usize("vocab") },
+        output: OutputKind::Sequence { outputs: golden.usize("classes") },
+        len: golden.usize("L"),
+    };
+    let (heads, width) = (golden.usize("heads"), golden.usize("qkv"));
+    let config = ModelConfig {
+        layers: golden.usize("layers"),
+        h: golden.usize("H"),
+        mixer: AttentionConfig { heads, width, bias: false }.into(),
+        bidirectional: true,
+        norm: NormKind::Layer,
+        norm_eps: 1e-6,
+        prenorm: true,
+        ff: golden.usize("ff"),
+        gelu: Gelu::Tanh,
+        positions: Positions::Fixed,
+        pool: Pool::Cls,
+        head_hidden: golden.usize("ff"),
+        form,
+        ..ModelConfig::default()
+    };
+    (config, io)
+}
+
+/// The model in f64 with the file's numbers, and 0 where a name of a block contains one of `zeroed`.
+fn golden_model(golden: &Golden, config: &ModelConfig, io: &Io, zeroed: &[&str]) -> Model {
+    let model = Model::new(config, io, 0, &device()).unwrap().cast(FloatDType::F64);
+    let tensors = model.parameters().into_iter().map(|p| {
+        let mut values = golden.get(&golden_name(&p.name)).to_vec();
+        if p.name.starts_with("layers.") && zeroed.iter().any(|part| p.name.contains(part)) {
+            values.fill(0.0);
+        }
+        (p.name, TensorData::new(values, p.shape))
+    });
+    let tensors = tensors.collect();
+    model.load_named(tensors).unwrap()
+}
+
+fn golden_tokens(golden: &Golden) -> Tensor<2, Int> {
+    let tokens: Vec<i64> = golden.get("tokens").iter().map(|&x| x as i64).collect();
+    Tensor::from_data(TensorData::new(tokens, [golden.usize("B"), golden.usize("L")]), &device())
+}
+
 #[test]
 fn golden_transformer() {
     let golden = Golden::read("model_transformer_lra").unwrap();
     let (batch, l) = (golden.usize("B"), golden.usize("L"));
     let lengths: Vec<usize> = golden.get("lengths").iter().map(|&x| x as usize).collect();
-    let tokens: Vec<i64> = golden.get("tokens").iter().map(|&x| x as i64).collect();
-    let tokens = Tensor::<2, Int>::from_data(TensorData::new(tokens, [batch, l]), &device());
-    let io = Io {
-        input: InputKind::Tokens { vocab: golden.usize("vocab") },
-        output: OutputKind::Sequence { outputs: golden.usize("classes") },
-        len: l,
-    };
     for form in FORMS {
-        let (heads, width) = (golden.usize("heads"), golden.usize("qkv"));
-        let config = ModelConfig {
-            layers: golden.usize("layers"),
-            h: golden.usize("H"),
-            mixer: AttentionConfig { heads, width, bias: false }.into(),
-            bidirectional: true,
-            norm: NormKind::Layer,
-            norm_eps: 1e-6,
-            prenorm: true,
-            ff: golden.usize("ff"),
-            gelu: Gelu::Tanh,
-            positions: Positions::Fixed,
-            pool: Pool::Cls,
-            head_hidden: golden.usize("ff"),
-            form,
-            ..ModelConfig::default()
-        };
-        let model = Model::new(&config, &io, 0, &device()).unwrap().cast(FloatDType::F64);
-        let tensors = model.parameters().into_iter().map(|p| {
-            let values = golden.get(&golden_name(&p.name)).to_vec();
-            (p.name, TensorData::new(values, p.shape))
-        });
-        let tensors = tensors.collect();
-        let model = model.load_named(tensors).unwrap();
-        let input = Input::Tokens(tokens.clone());
+        let (config, io) = golden_config(&golden, form);
+        let model = golden_model(&golden, &config, &io, &[]);
+        let input = Input::Tokens(golden_tokens(&golden));
         let y = model.forward(input, &lengths, &model.prepare(l), Mode::Eval).logits;
         assert_close(&format!("{form:?} y"), &values(&y), golden.get("y"), 1e-11);
         let outputs = golden.usize("classes");
@@ -163,6 +179,39 @@ fn golden_transformer() {
         let largest = all.fold(0.0f64, |m, x| m.max(x.abs()));
         for (name, got) in &found {
             assert_gradient(&format!("{form:?} {name}"), got, wanted(name), largest);
+        }
+        let of_file = golden.names().filter(|name| name.starts_with("grad.")).count();
+        assert_eq!(found.len(), of_file, "gradients");
+    }
+}
+
+/// What the first block of the golden model gets and gives, at the true positions: a model of that block alone, without a
+/// last norm; where its two parts add 0 it gives what it gets.
+#[test]
+fn golden_parts_of_transformer() {
+    let golden = Golden::read("model_transformer_lra").unwrap();
+    let (batch, l, h) = (golden.usize("B"), golden.usize("L"), golden.usize("H"));
+    let lengths: Vec<usize> = golden.get("lengths").iter().map(|&x| x as usize).collect();
+    for form in FORMS {
+        let (config, io) = golden_config(&golden, form);
+        let config = ModelConfig { layers: 1, last_norm: false, ..config };
+        for (part, zeroed) in [("part.block.0", &[][..]), ("part.embedded", &[".out."])] {
+            let model = golden_model(&golden, &config, &io, zeroed);
+            let tokens = Input::Tokens(golden_tokens(&golden));
+            let (x, _) = model.hidden(tokens, &lengths, &model.prepare(l), Mode::Eval);
+            // With the learned vector in front.
+            let true_positions = (0..batch * (l + 1)).map(|i| i % (l + 1) <= lengths[i / (l + 1)]);
+            let places: Vec<usize> =
+                true_positions.enumerate().filter(|(_, counts)| *counts).map(|(i, _)| i).collect();
+            let at = |x: &[f64]| -> Vec<f64> {
+                places.iter().flat_map(|i| &x[i * h..][..h]).copied().collect()
+            };
+            assert_close(
+                &format!("{form:?} {part}"),
+                &at(&values(&x)),
+                &at(golden.get(part)),
+                1e-11,
+            );
         }
     }
 }

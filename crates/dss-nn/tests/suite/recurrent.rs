@@ -2,8 +2,8 @@
 
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
-    DssConfig, Form, InputKind, Io, LruConfig, MegaEmaConfig, MixerConfig, ModelConfig, NormKind,
-    NrdeConfig, OutputKind, Pool, S4dConfig, S5Config, Variant,
+    DssConfig, Form, Gelu, InputKind, Io, LruConfig, MegaEmaConfig, MixerConfig, ModelConfig,
+    NormKind, NrdeConfig, OutputKind, Pool, S4Config, S4dConfig, S5Config, Variant,
 };
 use dss_nn::mixer::{Pass, log_signatures};
 use dss_nn::{Input, Mixer, Mode, Model};
@@ -17,9 +17,11 @@ const H: usize = 6;
 fn several_systems() -> Vec<MixerConfig> {
     let mut all = Vec::new();
     for ssms in [1, 2, H] {
+        all.push(S4Config { n: 4, ssms, ..S4Config::default() }.into());
         all.push(S4dConfig { n: 4, ssms, ..S4dConfig::default() }.into());
         for variant in [Variant::Softmax, Variant::Exp, Variant::ExpNoScale] {
-            all.push(DssConfig { n: 3, ssms, variant, ..DssConfig::default() }.into());
+            let ssm_gelu = if ssms == H { Gelu::Tanh } else { Gelu::Erf };
+            all.push(DssConfig { n: 3, ssms, variant, ssm_gelu, ..DssConfig::default() }.into());
         }
     }
     all
@@ -272,11 +274,12 @@ fn bad_settings_name_the_setting_and_a_valid_value() {
     for (mixer, parts) in [
         (MixerConfig::from(DssConfig { n: 4, ssms: 5, ..DssConfig::default() }), ["ssms", "try 4"]),
         (S4dConfig { n: 4, ssms: 0, ..S4dConfig::default() }.into(), ["ssms", "try 1"]),
+        (S4Config { n: 4, ssms: 3, ..S4Config::default() }.into(), ["ssms", "try 2"]),
         (S5Config { n: 7, ..S5Config::default() }.into(), ["n must be even", "try 8"]),
         (S5Config { n: 8, blocks: 3, ..S5Config::default() }.into(), ["blocks", "try 2"]),
         (LruConfig { r_max: 1.0, ..LruConfig::default() }.into(), ["r_max", "< 1"]),
         (NrdeConfig { field_layers: 1, ..NrdeConfig::default() }.into(), ["field_layers", "try 2"]),
-        (NrdeConfig { depth: 3, ..NrdeConfig::default() }.into(), ["depth", "try 2"]),
+        (NrdeConfig { depth: 4, ..NrdeConfig::default() }.into(), ["depth", "try 3"]),
         (MegaEmaConfig { n: 0, ..MegaEmaConfig::default() }.into(), ["n must be", "at least 1"]),
     ] {
         let text = error(small(4, mixer));
@@ -296,14 +299,16 @@ fn log_signatures_of_paths() {
     let ([batch, l, c], window) = ([2, 41, 4], golden.usize("step"));
     let x = golden.tensor("x", [batch, l, c]);
     let d = x.clone().narrow(1, 1, l - 1) - x.narrow(1, 0, l - 1);
-    for depth in [1, 2] {
+    for depth in [1, 2, 3] {
         let found = log_signatures(d.clone(), window, depth);
         let known = golden.get(&format!("logsig.d{depth}"));
         assert_close(&format!("depth {depth}"), &values(&found), known, 1e-11);
     }
-    // A straight line has no area, however it is sampled.
+    let words: Vec<f64> = NrdeConfig::triples(c).flatten().map(|letter| letter as f64).collect();
+    assert_eq!(words, golden.get("lyndon")[3 * 10..]);
+    // A straight line has no area and nothing beyond it, however it is sampled.
     let line: Tensor<3> = Tensor::ones([1, 8, c], &device());
-    let areas = values(&log_signatures(line * 0.25, 8, 2));
+    let areas = values(&log_signatures(line * 0.25, 8, 3));
     assert!(areas[..c].iter().all(|x| (x - 2.0).abs() < 1e-6));
     assert!(areas[c..].iter().all(|x| x.abs() < 1e-6), "{areas:?}");
 }

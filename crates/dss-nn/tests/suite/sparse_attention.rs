@@ -2,6 +2,7 @@
 
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_infer as infer;
+use dss_kernels::attention::gathered::{HashSizes, hash_buckets};
 use dss_nn::config::{
     AttentionConfig, BigbirdConfig, Form, HTransformer1dConfig, InputKind, Io, MixerConfig,
     ModelConfig, NormKind, OutputKind, Pool, ReformerConfig, ReformerVariant,
@@ -122,6 +123,49 @@ fn golden_reformer_of_the_long_range_arena() {
         let config = ModelConfig { h: golden.usize("H"), form, ..both_ways(mixer) };
         check_golden(&golden, "", &config, false, name);
     }
+}
+
+/// The hashes themselves, in f64 and f32; what is padding, and so not hashed, is in the bucket behind the last one.
+#[test]
+fn golden_buckets() {
+    fn check<T: dss_kernels::Real>(
+        name: &str,
+        projection: &str,
+        cases: &[&str],
+        of: impl Fn(f64) -> T,
+    ) {
+        let golden = Golden::read(name).unwrap();
+        let [batch, l, width] = golden.shape("u").try_into().unwrap();
+        let (heads, rounds) = (golden.usize("heads"), golden.usize("rounds"));
+        let len = golden.shape("buckets")[3];
+        let weight = golden.get(projection);
+        let row =
+            |t: usize, b: usize| (t < l).then(|| &golden.get("u")[(b * l + t) * width..][..width]);
+        let positions = (0..batch).flat_map(|b| (0..len).map(move |t| (t, b)));
+        let q = positions.flat_map(|(t, b)| {
+            let u = row(t, b).map_or(vec![0.0; width], <[f64]>::to_vec);
+            let dot = move |w: &[f64]| w.iter().zip(&u).map(|(w, u)| w * u).sum::<f64>();
+            weight.chunks_exact(width).map(dot).collect::<Vec<_>>()
+        });
+        let q: Vec<T> = q.map(&of).collect();
+        let rotations: Vec<T> = golden.get("random.rotations").iter().map(|&x| of(x)).collect();
+        let buckets = golden.usize("buckets");
+        let sizes = HashSizes { rounds, buckets, chunk: 8, chunks: 6 };
+        let found = hash_buckets(&q, [len, heads, width / heads], &rotations, &sizes);
+        for case in cases {
+            let known = golden.get(&format!("{case}buckets"));
+            for (i, (&found, &known)) in found.iter().zip(known).enumerate() {
+                let beyond = *case == "masked."
+                    && i % len >= golden.get("lengths")[i / (heads * rounds * len)] as usize;
+                let expected = if beyond { buckets as u32 } else { found };
+                assert_eq!(f64::from(expected), known, "{name} {case}buckets[{i}]");
+            }
+        }
+    }
+    check("reformer", "qk.weight", &["", "causal.", "masked."], |x| x);
+    check("reformer", "qk.weight", &["", "causal.", "masked."], |x| x as f32);
+    check("reformer_lra", "q.weight", &[""], |x| x);
+    check("reformer_lra", "q.weight", &[""], |x| x as f32);
 }
 
 #[test]

@@ -72,6 +72,10 @@ impl Golden {
         self.tensors.contains_key(name)
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
     pub fn shape(&self, name: &str) -> &[usize] {
         &self.tensors[name].0
     }

@@ -48,6 +48,7 @@ pub fn recurrent_mixers() -> Vec<MixerConfig> {
         OdeRnnConfig { solver: SolverKind::Euler, substeps: 3, ..ode }.into(),
         nrde.into(),
         NrdeConfig { depth: 1, window: 1, field_layers: 2, ..nrde }.into(),
+        NrdeConfig { depth: 3, window: 4, ..nrde }.into(),
     ]
 }
 
