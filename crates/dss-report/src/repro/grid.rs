@@ -11,7 +11,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use dss_data::{TaskConfig, catalogue};
-use dss_train::config::{self, Config, Overlay};
+use dss_train::config::{self, Config, Overlay, presets_of};
 use dss_train::run_dir::write_file;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +104,8 @@ impl Grid {
         }
         check_names(&tasks, &models).map_err(fail)?;
         check_sets(&request.sets, request.budget).map_err(fail)?;
+        let budget = request.budget.unwrap_or(Request::BUDGET);
+        check_budget(&tasks, budget).map_err(fail)?;
         let file = match read(root)? {
             Some(before) => {
                 check_same(&before, table, request).map_err(fail)?;
@@ -116,7 +118,7 @@ impl Grid {
             }
             None => GridFile {
                 table,
-                budget: request.budget.unwrap_or(Request::BUDGET),
+                budget,
                 sets: request.sets.clone(),
                 seeds: request.seeds.unwrap_or(1),
                 tasks: tasks.clone(),
@@ -408,6 +410,19 @@ fn check_names(tasks: &[String], models: &[String]) -> std::result::Result<(), S
     };
     known("task", tasks, TaskConfig::NAMES.to_vec())?;
     known("model", models, MODELS.iter().map(|model| model.name).collect())
+}
+
+/// The paper's settings are asked for where there are some.
+fn check_budget(tasks: &[String], budget: Budget) -> std::result::Result<(), String> {
+    let has_none = |task: &&String| presets_of(task).all(|preset| preset.name != plan::PAPER);
+    match tasks.iter().find(has_none) {
+        Some(task) if budget == Budget::Full => Err(format!(
+            "budget full is the preset `{}`, which task {task} does not have: leave it out of --tasks, or give a time or \
+             a number of steps as --budget",
+            plan::PAPER
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A grid decides some settings itself: with others a row would not be what its name says.

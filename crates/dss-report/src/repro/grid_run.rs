@@ -69,6 +69,8 @@ pub struct RunOutcome {
     pub steps: u64,
     /// Seconds of work.
     pub seconds: f64,
+    /// The most memory in MB while it ran, if the system tells.
+    pub peak_mb: Option<f64>,
     /// Trained numbers of the model.
     pub parameters: usize,
     /// L, if the checkpoint is still there.
@@ -93,6 +95,11 @@ pub(super) fn read_status(dir: &Path, config: Option<&Config>) -> Result<RunStat
     }
     let state = TrainingState::load(&file)?;
     let records = if run.metrics().exists() { read_metrics(&run.metrics())? } else { Vec::new() };
+    let peaks = records.iter().filter_map(|record| match record {
+        Record::Train(record) => record.peak_mb,
+        Record::Val(record) | Record::Test(record) => record.peak_mb,
+    });
+    let peak_mb = peaks.reduce(f64::max);
     let test = records.into_iter().find_map(|record| match record {
         Record::Test(record) => Some(record),
         Record::Train(_) | Record::Val(_) => None,
@@ -102,6 +109,7 @@ pub(super) fn read_status(dir: &Path, config: Option<&Config>) -> Result<RunStat
             test: test.scores,
             steps: state.step,
             seconds: test.seconds,
+            peak_mb,
             parameters: state.parameters,
             length: checkpoint::load_meta(run.best()).ok().map(|meta| meta.io.len),
         })),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 use dss_train::config::Config;
-use dss_train::{Observer, TrainOptions, train};
+use dss_train::{Observer, TrainOptions, memory, train};
 
 use super::budget::Budget;
 use super::grid::Grid;
@@ -144,6 +144,7 @@ impl Grid {
             ..TrainOptions::default()
         };
         let mut observer = watch.observer();
+        memory::reset_peak();
         let result = train(&config, &dir, options, &mut *observer, stop);
         drop(observer);
         if matches!(result, Ok(_) | Err(dss_train::Error::NonFinite { .. }))

@@ -49,11 +49,7 @@ impl TableKind {
 
     /// The tasks, unless others are asked for.
     pub fn tasks(self) -> &'static [&'static str] {
-        match self {
-            // DSS was not run on MFCC features in the paper.
-            Self::Speech => &["speech"],
-            Self::Lra | Self::Ablations => self.paper().tasks,
-        }
+        self.paper().tasks
     }
 
     /// The models, unless others are asked for: those of the paper's table that can be run here, and two ablations

@@ -151,6 +151,10 @@ fn interrupted_and_resumed_to_the_same_bits() {
     let row = |model| table.rows.iter().find(|row| row.model == Some(model)).unwrap();
     assert!(row("dss-exp").entries.iter().all(|entry| entry.spread.is_some()));
     assert!(row("dss-softmax").entries.iter().all(|e| e.ours.is_some() && e.spread.is_none()));
+    let runs = row("dss-exp").entries.iter().flat_map(|entry| &entry.runs);
+    if cfg!(target_os = "linux") {
+        assert!(runs.map(|run| run.peak_mb).all(|peak| peak.is_some_and(|mb| mb > 1.0)));
+    }
     assert_eq!(table.columns[0].measure, Some("accuracy"));
     assert_eq!(table.columns[1].measure, Some("mse"));
     assert!(table.columns[0].chance.is_some_and(|c| (12.5..40.0).contains(&c)));
@@ -222,15 +226,15 @@ fn settings_that_cannot_be_used_are_found_at_once() {
     assert!(error.contains("layers"), "{error}");
     let full = Request { sets: Vec::new(), ..request(Budget::Full, &["delay"], &[]) };
     let error = Grid::open(&root, TableKind::Lra, &full).unwrap_err().to_string();
-    assert!(error.contains("no preset `paper`"), "{error}");
+    assert!(error.contains("which task delay does not have: leave it out"), "{error}");
     assert!(!root.exists(), "nothing is written");
 }
 
-/// `full` is the paper's table: its preset, and its row for S4.
+/// `full` is the paper's table: its preset, its row for S4, and the published settings of the others.
 #[test]
 fn full_is_the_papers_setting() {
     let temp = TempDir::new("repro-full");
-    let models = vec!["dss-softmax".to_owned(), "s4".to_owned()];
+    let models = ["dss-softmax", "s4", "transformer"].map(str::to_owned).to_vec();
     let request = Request { budget: Some(Budget::Full), models, ..Request::default() };
     let grid = Grid::open(&temp.join("grid"), TableKind::Lra, &request).unwrap();
     for cell in grid.cells() {
@@ -243,7 +247,15 @@ fn full_is_the_papers_setting() {
         let (paper, config) = (paper.resolve().unwrap().0, grid.config(&cell));
         assert_eq!((&config.model, &config.train), (&paper.model, &paper.train), "{}", cell.name());
         if cell.task == "path-x" {
-            assert_eq!(config.train.batch, if cell.model.name == "s4" { 32 } else { 16 });
+            let batch = match cell.model.name {
+                "s4" => 32,
+                "transformer" => 64,
+                _ => 16,
+            };
+            assert_eq!(config.train.batch, batch);
+        }
+        if (&*cell.task, cell.model.name) == ("listops", "transformer") {
+            assert_eq!((config.model.layers, config.model.h, config.model.ff), (4, 512, 1024));
         }
     }
     let table = table(&grid);

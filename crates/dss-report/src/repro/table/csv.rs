@@ -4,17 +4,18 @@ use super::Table;
 use crate::text::csv_text;
 
 pub(super) fn text(table: &Table) -> String {
-    let head = "task model label state seed score measure steps seconds parameters paper run";
+    let head =
+        "task model label state seed score measure steps seconds peak_mb parameters paper run";
     let mut lines: Vec<Vec<String>> = vec![head.split(' ').map(str::to_owned).collect()];
     for (i, column) in table.columns.iter().enumerate() {
-        for row in &table.rows {
+        for row in table.reported.iter().chain(&table.rows) {
             let entry = &row.entries[i];
             let (task, label) = (column.task.clone(), row.label.to_owned());
             let paper = entry.paper.unwrap_or_default().to_owned();
             let Some(model) = row.model else {
                 if !paper.is_empty() {
                     let mut line = vec![String::new(); lines[0].len()];
-                    (line[0], line[2], line[3], line[10]) = (task, label, "reported".into(), paper);
+                    (line[0], line[2], line[3], line[11]) = (task, label, "reported".into(), paper);
                     lines.push(line);
                 }
                 continue;
@@ -31,6 +32,7 @@ pub(super) fn text(table: &Table) -> String {
                     measure.to_owned(),
                     shown(run.steps),
                     shown(run.seconds),
+                    shown(run.peak_mb),
                     shown(run.parameters),
                     paper.clone(),
                     run.dir.clone(),

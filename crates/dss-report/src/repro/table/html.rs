@@ -28,7 +28,7 @@ pub(super) fn page(table: &Table) -> String {
     }
     out.push_str("</thead>\n<tbody>\n");
     for line in layout::lines(table) {
-        row(&mut out, &line.cells, if line.reported { "reported" } else { "" });
+        row(&mut out, &line.cells, "");
     }
     out.push_str("</tbody>\n</table>\n</div>\n<section>\n<h2>Runs</h2>\n<div class=\"scroll\">\n<table>\n<thead>\n");
     head(&mut out, &layout::RUNS.map(str::to_owned), 2);
@@ -75,7 +75,8 @@ fn with_quiet_paper(cell: &TableCell) -> String {
 /// The directory links to the report of the run.
 fn run(out: &mut String, cells: &[String], error: Option<&str>) {
     let last = cells.len() - 1;
-    let done = !cells[last - 2].is_empty();
+    // Only complete runs have parameters.
+    let done = !cells[last - 1].is_empty();
     let cells = cells.iter().enumerate().map(|(i, cell)| {
         let text = escape(cell);
         match i {

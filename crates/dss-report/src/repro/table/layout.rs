@@ -41,8 +41,6 @@ impl fmt::Display for TableCell {
 /// A line of the table.
 pub(super) struct TableLine {
     pub(super) cells: Vec<TableCell>,
-    /// Whether the system is only reported by the paper.
-    pub(super) reported: bool,
 }
 
 /// The first line: the tasks, and the average where there is one.
@@ -65,7 +63,7 @@ pub(super) fn about(table: &Table) -> [TableLine; 2] {
     });
     let line = |name: &str, cells: Vec<TableCell>| {
         let cells = std::iter::once(TableCell::text(name)).chain(cells).chain(average());
-        TableLine { cells: cells.collect(), reported: false }
+        TableLine { cells: cells.collect() }
     };
     [line("input length", lengths.collect()), line("most frequent class", chances.collect())]
 }
@@ -80,19 +78,16 @@ pub(super) fn lines(table: &Table) -> Vec<TableLine> {
     let best_average = self::best(table.rows.iter().filter_map(|row| row.average), true);
     let row = |row: &super::TableRow| {
         let is_best = |ours: Option<f64>, best: Option<f64>| ours.is_some() && ours == best;
-        let entries =
-            row.entries.iter().zip(&best).enumerate().map(|(i, (entry, best))| TableCell {
-                best: is_best(entry.ours, *best),
-                ..shown(entry, row.model.is_some(), is_accuracy(i))
-            });
+        let entries = row.entries.iter().zip(&best).enumerate().map(|(i, (entry, best))| {
+            TableCell { best: is_best(entry.ours, *best), ..shown(entry, is_accuracy(i)) }
+        });
         let mean = row.average.map(|mean| format!("{mean:.2}"));
         let mean = average.then(|| TableCell {
             best: is_best(row.average, best_average),
             ..TableCell::new(mean, row.paper_average.map(str::to_owned))
         });
-        let label = if row.model.is_none() { format!("{} *", row.label) } else { row.label.into() };
-        let cells = std::iter::once(TableCell::text(label)).chain(entries).chain(mean).collect();
-        TableLine { cells, reported: row.model.is_none() }
+        let label = TableCell::text(row.label);
+        TableLine { cells: std::iter::once(label).chain(entries).chain(mean).collect() }
     };
     let mut lines: Vec<TableLine> = table.rows.iter().map(row).collect();
     if !table.argmax_95.is_empty() {
@@ -101,20 +96,20 @@ pub(super) fn lines(table: &Table) -> Vec<TableLine> {
         });
         let label = TableCell::text("DSS-softmax: argmax |K|, 95th percentile");
         let cells = std::iter::once(label).chain(entries).collect();
-        lines.push(TableLine { cells, reported: false });
+        lines.push(TableLine { cells });
     }
     lines
 }
 
 /// The first line of the runs.
-pub(super) const RUNS: [&str; 8] =
-    ["task", "model", "seed", "test", "steps", "time", "parameters", "directory"];
+pub(super) const RUNS: [&str; 9] =
+    ["task", "model", "seed", "test", "steps", "time", "memory", "parameters", "directory"];
 
 /// Every run of ours that has its data, and what went wrong with it.
 pub(super) fn runs(table: &Table) -> Vec<(Vec<String>, Option<&str>)> {
     let mut lines = Vec::new();
     for (i, column) in table.columns.iter().enumerate() {
-        for row in table.rows.iter().filter(|row| row.model.is_some()) {
+        for row in &table.rows {
             for run in row.entries[i].runs.iter().filter(|run| run.state != "no data") {
                 let accuracy = column.measure == Some("accuracy");
                 let cells = vec![
@@ -124,6 +119,7 @@ pub(super) fn runs(table: &Table) -> Vec<(Vec<String>, Option<&str>)> {
                     run.score.map_or(run.state.to_owned(), |score| value(score, accuracy)),
                     run.steps.map(|steps| steps.to_string()).unwrap_or_default(),
                     run.seconds.map(duration).unwrap_or_default(),
+                    run.peak_mb.map(|mb| format!("{mb:.0} MB")).unwrap_or_default(),
                     run.parameters.map(|n| n.to_string()).unwrap_or_default(),
                     run.dir.clone(),
                 ];
@@ -157,8 +153,7 @@ pub(super) fn changes(table: &Table) -> Vec<(String, String)> {
     table.columns.iter().map(about).collect()
 }
 
-pub(super) const LEGEND: &str = "Test scores, accuracies in per cent: ours (the paper's). * as the paper reports it, not run here. ✗ as the paper \
-     prints it: the model fails or cannot be run.";
+pub(super) const LEGEND: &str = "Test scores, accuracies in per cent: ours (the paper's). ✗ as the paper prints it: the model fails or cannot be run.";
 
 /// The best of at least two numbers.
 fn best(values: impl Iterator<Item = f64> + Clone, larger_is_better: bool) -> Option<f64> {
@@ -166,18 +161,18 @@ fn best(values: impl Iterator<Item = f64> + Clone, larger_is_better: bool) -> Op
     values.reduce(if larger_is_better { f64::max } else { f64::min }).filter(|_| several)
 }
 
-fn has_average(table: &Table) -> bool {
+pub(super) fn has_average(table: &Table) -> bool {
     table.rows.iter().any(|row| row.paper_average.is_some())
         && super::paper::LRA.tasks.iter().all(|task| table.columns.iter().any(|c| c.task == *task))
 }
 
-fn shown(entry: &TableEntry, model: bool, accuracy: bool) -> TableCell {
+fn shown(entry: &TableEntry, accuracy: bool) -> TableCell {
     let ours = match (entry.ours, entry.spread) {
         (Some(mean), Some(spread)) => {
             Some(format!("{} ± {}", value(mean, accuracy), value(spread, accuracy)))
         }
         (Some(mean), None) => Some(value(mean, accuracy)),
-        (None, _) => model.then(|| unfinished(&entry.runs).to_owned()),
+        (None, _) => Some(unfinished(&entry.runs).to_owned()),
     };
     TableCell::new(ours, entry.paper.map(str::to_owned))
 }

@@ -38,8 +38,10 @@ pub struct Table {
     pub sets: Vec<GridSetting>,
     /// The tasks.
     pub columns: Vec<TableColumn>,
-    /// The systems: those that others reported, then ours.
+    /// The systems.
     pub rows: Vec<TableRow>,
+    /// Systems of the paper's table that are not run here, with its numbers.
+    pub reported: Vec<TableRow>,
     /// The 95th percentile of argmax |K| of DSS-softmax, by task; only for the ablations.
     pub argmax_95: Vec<TableEntry>,
     /// What to know about the numbers.
@@ -114,6 +116,8 @@ pub struct TableRun {
     pub steps: Option<u64>,
     /// Seconds of work.
     pub seconds: Option<f64>,
+    /// The most memory in MB while it ran.
+    pub peak_mb: Option<f64>,
     /// Trained numbers of the model.
     pub parameters: Option<usize>,
     /// What went wrong.
@@ -125,15 +129,14 @@ impl Table {
     pub fn new(grid: &Grid, progress: &Progress) -> Self {
         let kind = grid.table();
         let mut columns: Vec<_> = grid.tasks().iter().map(|task| column(grid, task)).collect();
-        let mut rows: Vec<TableRow> = Vec::new();
-        // Numbers of other papers are there even if the system is not run here.
+        let mut reported: Vec<TableRow> = Vec::new();
         let is_reported = |row: &&PaperRow| {
             row.by_others && grid.models().all(|model| Some(model.name) != row.model)
         };
         for row in kind.paper().rows.iter().filter(is_reported) {
             let number = |task: &String| kind.paper().number(row, task);
             let entry = |task| TableEntry { paper: number(task), ..TableEntry::default() };
-            rows.push(TableRow {
+            reported.push(TableRow {
                 label: row.model.and_then(model).map_or(row.label, |model| model.label),
                 model: None,
                 entries: grid.tasks().iter().map(entry).collect(),
@@ -141,10 +144,8 @@ impl Table {
                 average: None,
             });
         }
-        rows.retain(|row| row.entries.iter().any(|entry| entry.paper.is_some()));
-        for model in grid.models() {
-            rows.push(ours(grid, progress, model, &mut columns));
-        }
+        reported.retain(|row| row.entries.iter().any(|entry| entry.paper.is_some()));
+        let rows = grid.models().map(|model| ours(grid, progress, model, &mut columns)).collect();
         let argmax_95 = match kind {
             TableKind::Ablations => {
                 grid.tasks().iter().map(|task| peaks(grid, progress, task)).collect()
@@ -158,6 +159,7 @@ impl Table {
             sets: grid.sets().to_vec(),
             columns,
             rows,
+            reported,
             argmax_95,
             notes: Vec::new(),
         };
@@ -208,11 +210,27 @@ impl Table {
             let sets: Vec<String> = self.sets.iter().map(GridSetting::to_string).collect();
             notes.push(format!("Set for all runs: {}.", sets.join(" ")));
         }
+        notes.extend(self.numbers_of_others());
         notes.extend(self.short_kernels());
         if self.rows.iter().flat_map(|row| &row.entries).any(|entry| entry.spread.is_some()) {
             notes.push("± is the standard deviation over the seeds.".to_owned());
         }
         notes
+    }
+
+    /// What the paper reports of systems that have no row here.
+    fn numbers_of_others(&self) -> Option<String> {
+        let system = |row: &TableRow| {
+            let numbers = self.columns.iter().zip(&row.entries).filter_map(|(column, entry)| {
+                Some(format!("{} {}", column.task, entry.paper?))
+            });
+            let average = row.paper_average.filter(|_| layout::has_average(self));
+            let average = average.map(|average| format!("average {average}"));
+            format!("{}: {}", row.label, numbers.chain(average).collect::<Vec<_>>().join(", "))
+        };
+        let systems: Vec<String> = self.reported.iter().map(system).collect();
+        (!systems.is_empty())
+            .then(|| format!("Not run here, as the paper reports it: {}.", systems.join("; ")))
     }
 
     /// A kernel of 128 taps takes less away from a shorter sequence.
@@ -238,7 +256,13 @@ fn column(grid: &Grid, task: &str) -> TableColumn {
     let plan = grid.plan(task);
     let config = grid.base(task, reference());
     let paper = grid.paper_config(task);
-    let changes = paper.map(|paper| changes::between(config, &paper)).unwrap_or_default();
+    let changes = match paper {
+        Some(paper) if paper::number(reference().name, task).is_some() => {
+            changes::between(config, &paper)
+        }
+        _ if paper::length(task).is_some() => vec![format!("the paper has no {} here", reference().label)],
+        _ => Vec::new(),
+    };
     TableColumn {
         task: task.to_owned(),
         length: plan.and_then(|plan| plan.speed.map(|speed| speed.length)),
@@ -304,6 +328,7 @@ fn run(cell: &GridRun, status: &RunStatus, skipped: bool) -> TableRun {
         score: None,
         steps: None,
         seconds: None,
+        peak_mb: None,
         parameters: None,
         error: None,
     };
@@ -312,6 +337,7 @@ fn run(cell: &GridRun, status: &RunStatus, skipped: bool) -> TableRun {
             score: Some(score(&outcome.test)),
             steps: Some(outcome.steps),
             seconds: Some(outcome.seconds),
+            peak_mb: outcome.peak_mb,
             parameters: Some(outcome.parameters),
             ..empty
         },
