@@ -101,6 +101,9 @@ fn wrong_settings_are_wrong_usage() {
     let ran = folder.run(&["train", "listops", "--threads", "1025"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("from 1 to 1024"), "{ran:?}");
+    let bench = |set: &str| folder.run(&["bench", "train", "--size", "listops", "--set", set]);
+    bench("ssms=5").fails(2, &["--set ssms=5", "ssms must divide h = 128", "try 4"]);
+    bench("lr=0.5").fails(2, &["--set lr=0.5", "expected a setting of [model]"]);
 }
 
 /// A message names the task, the folder and the number it is about, and suggests nothing far-fetched.
