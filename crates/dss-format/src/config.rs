@@ -59,6 +59,16 @@ pub enum Gelu {
     Tanh,
 }
 
+#[cfg(feature = "kernels")]
+impl From<Gelu> for dss_kernels::block::Gelu {
+    fn from(gelu: Gelu) -> Self {
+        match gelu {
+            Gelu::Erf => Self::Erf,
+            Gelu::Tanh => Self::Tanh,
+        }
+    }
+}
+
 /// Which implementation runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

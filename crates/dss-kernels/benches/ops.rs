@@ -1,7 +1,7 @@
 //! `cargo bench -p dss-kernels`: every operation at the sizes of the paper's tasks.
 
 use divan::{Bencher, black_box};
-use dss_kernels::block::{Block, BlockConfig, BlockParams, Norm, NormParams};
+use dss_kernels::block::{Block, BlockConfig, BlockParams, Gelu, Norm, NormParams};
 use dss_kernels::kernel::{Delta, Kernel, KernelConfig, ParamGrads, Params, Variant};
 use dss_kernels::{Conv, Recurrence, Scan, init};
 use rand_chacha::ChaCha8Rng;
@@ -113,7 +113,8 @@ struct BlockData {
 
 impl BlockData {
     fn new((b, l, h): (usize, usize, usize)) -> Self {
-        let config = BlockConfig { l, h, prenorm: false, glu: false, bidirectional: false };
+        let gelu = Gelu::Erf;
+        let config = BlockConfig { l, h, prenorm: false, glu: false, bidirectional: false, gelu };
         let tensors = [b * l * h, h * l, h, h * h, h, h, h].map(normal);
         Self { config, tensors }
     }

@@ -58,13 +58,13 @@ pub struct KernelSpec {
 /// The parameters of an S4 layer's kernels, one of each conjugate pair.
 #[derive(Debug, Clone)]
 pub struct S4Params {
-    /// Λ_re: `[N/2]`, Re λ = −exp(Λ_re).
+    /// Λ_re: `[S·N/2]`, system by system; Re λ = −exp(Λ_re).
     pub lambda_re: Tensor<1>,
-    /// Λ_im: `[N/2]`.
+    /// Λ_im: `[S·N/2]`.
     pub lambda_im: Tensor<1>,
-    /// P of A = Λ − PP*: `[N/2, 2]`, (re, im).
+    /// P of A = Λ − PP*: `[S·N/2, 2]`, (re, im).
     pub p: Tensor<2>,
-    /// B: `[N/2, 2]`.
+    /// B: `[S·N/2, 2]`.
     pub b: Tensor<2>,
     /// C̃ = C·(I − Ā^L): `[C, H, N/2, 2]`.
     pub c: Tensor<4>,
@@ -160,6 +160,8 @@ pub struct BlockSpec {
     pub norm: NormMode,
     /// The projection gives (a, b), each `[.., H]`, and the block a·sigmoid(b).
     pub glu: bool,
+    /// The function before the projection.
+    pub gelu: Gelu,
     /// y_t = Σ_j K\[0\]_j u_{t−j} + Σ_j K\[1\]_j u_{t+1+j} instead of the first sum alone.
     pub bidirectional: bool,
     /// Per sequence, how many positions are true; `None`: all of them. The layer's input u (after a pre-norm) counts as

@@ -1,7 +1,7 @@
 //! A whole block: norm, convolution, GELU, projection, dropout and residual in one operation.
 
 use dss_kernels::block::{
-    Block, BlockConfig, BlockParams, Norm, NormParams, NormStats, SavedSlices,
+    Block, BlockConfig, BlockParams, Gelu, Norm, NormParams, NormStats, SavedSlices,
 };
 use pyo3::prelude::*;
 
@@ -16,6 +16,8 @@ type Arrays<'py, const N: usize> = [Bound<'py, PyAny>; N];
 pub struct BlockSpec {
     prenorm: bool,
     glu: bool,
+    /// The tanh form of GELU in place of the exact one.
+    gelu_tanh: bool,
     bidirectional: bool,
     /// `layer`, `batch` (statistics of this batch) or `batch-eval` (given statistics).
     norm: String,
@@ -55,7 +57,8 @@ impl<'py, T: Float> Sources<'py, T> {
         let masks = masks.map(|masks| sources(masks, "mask")).transpose()?;
         let [_, l, h] = tensors[0].dims("x")?;
         let BlockSpec { prenorm, glu, bidirectional, .. } = *spec;
-        let config = BlockConfig { l, h, prenorm, glu, bidirectional };
+        let gelu = if spec.gelu_tanh { Gelu::Tanh } else { Gelu::Erf };
+        let config = BlockConfig { l, h, prenorm, glu, bidirectional, gelu };
         Ok(Self { tensors, given, masks, config })
     }
 

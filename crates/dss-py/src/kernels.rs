@@ -15,7 +15,7 @@ use crate::value_error;
 /// |------|------------|
 /// | dss | Λ `[N, 2]` or `[S, N, 2]`, Δ_log `[H]` or `[H, 2]`, W `[C, H, N, 2]` |
 /// | s4d | Λ_re, Λ_im `[N/2]` or `[S, N/2]`, Δ_log `[H]`, C `[C, H, N/2, 2]` |
-/// | s4 | Λ_re, Λ_im `[N/2]`, P, B `[N/2, 2]`, Δ_log `[H]`, C̃ `[C, H, N/2, 2]` |
+/// | s4 | Λ_re, Λ_im `[N/2]` or `[S, N/2]`, P, B likewise `[N/2, 2]`, Δ_log `[H]`, C̃ `[C, H, N/2, 2]` |
 #[derive(Clone, Copy)]
 enum Kind {
     Dss(Variant),
@@ -91,7 +91,9 @@ impl<'a, T: Float> Kernel<'a, T> {
 
     fn s4_config(&self) -> s4::KernelConfig {
         let [c, h, pairs] = self.sizes;
-        s4::KernelConfig::new(h, 2 * pairs, self.taps).channels(c).norm_len(self.norm_len)
+        let systems = self.slice(0).len() / pairs.max(1);
+        let config = s4::KernelConfig::new(h, 2 * pairs, self.taps).channels(c);
+        config.norm_len(self.norm_len).systems(systems)
     }
 
     fn s4d_params(&self) -> s4d::Params<'a, T> {

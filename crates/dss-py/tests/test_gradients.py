@@ -11,11 +11,12 @@ from diagonal_ssm import torch as dss  # noqa: E402
 LAYERS = {
     "softmax": lambda **s: dss.DSSLayer(3, 2, 5, "softmax", **s),
     "softmax-growing": lambda **s: growing(dss.DSSLayer(3, 2, 5, "softmax", **s)),
-    "exp": lambda **s: dss.DSSLayer(3, 2, 5, "exp", tied_delta=True, **s),
+    "exp": lambda **s: dss.DSSLayer(3, 2, 5, "exp", tied_delta=True, gelu="tanh", **s),
     "exp-no-scale": lambda **s: dss.DSSLayer(3, 2, 5, "exp-no-scale", ssms=3, **s),
     "s4d": lambda **s: dss.S4DLayer(3, 4, 5, **s),
     "s4d-bilinear": lambda **s: dss.S4DLayer(3, 4, 5, "lin", "bilinear", **s),
     "s4": lambda **s: dss.S4Layer(3, 4, 5, **s),
+    "s4-systems": lambda **s: dss.S4Layer(3, 4, 5, ssms=3, **s),
 }
 
 

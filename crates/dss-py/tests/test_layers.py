@@ -12,17 +12,25 @@ from diagonal_ssm.torch import _ops  # noqa: E402
 
 LAYERS = {
     "softmax": lambda **s: growing(dss.DSSLayer(6, 4, 12, "softmax", **s)),
-    "exp": lambda **s: dss.DSSLayer(6, 4, 12, "exp", tied_delta=True, **s),
+    "exp": lambda **s: dss.DSSLayer(6, 4, 12, "exp", tied_delta=True, gelu="tanh", **s),
     "exp-no-scale": lambda **s: dss.DSSLayer(6, 4, 12, "exp-no-scale", ssms=2, **s),
     "s4d": lambda **s: dss.S4DLayer(6, 4, 12, ssms=3, **s),
     "s4d-bilinear": lambda **s: dss.S4DLayer(6, 4, 12, "lin", "bilinear", **s),
     "s4": lambda **s: dss.S4Layer(6, 4, 12, **s),
+    "s4-systems": lambda **s: apart(dss.S4Layer(6, 4, 12, ssms=3, gelu="tanh", **s)),
 }
 
 
 def growing(layer):
     """One of its modes grows."""
     layer.get_parameter("lambda").data[1, 0] = 0.3
+    return layer
+
+
+def apart(layer):
+    """Its systems differ."""
+    for p in (layer.lambda_re, layer.lambda_im, layer.p, layer.b):
+        p.data.mul_(1 + 0.2 * torch.rand_like(p))
     return layer
 
 
@@ -66,7 +74,7 @@ def test_lengths_and_cut_kernels(length, kernel_len):
 
 @pytest.mark.parametrize("prenorm", [False, True])
 @pytest.mark.parametrize("norm", ["layer", "batch", "layer-scalar"])
-@pytest.mark.parametrize("name", ["softmax", "s4d", "s4"])
+@pytest.mark.parametrize("name", ["softmax", "s4d", "s4-systems"])
 def test_blocks(name, norm, prenorm):
     """Fused = plain in training and evaluation, with lengths and dropout."""
     for bidirectional, mask_padding in ((False, True), (True, True), (True, False)):
@@ -85,10 +93,16 @@ def test_blocks(name, norm, prenorm):
                 torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-10)
 
 
-def test_opcheck():
-    layer = dss.DSSLayer(3, 2, 6, bidirectional=True)
-    for one in (layer, dss.S4DLayer(3, 4, 6), dss.S4Layer(3, 4, 6)):
-        torch.library.opcheck(_ops.kernel, (one.kind, one.ssm_params(), 6, 6))
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_opcheck_of_kernels(name):
+    layer = LAYERS[name](bidirectional=True)
+    torch.library.opcheck(_ops.kernel, (layer.kind, layer.ssm_params(), 6, 12))
+
+
+@pytest.mark.parametrize("glu", [False, True])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_opcheck(bidirectional, glu):
+    layer = dss.DSSLayer(3, 2, 6, bidirectional=bidirectional, glu=glu)
     k = layer.kernel(6).detach().requires_grad_()
     u = torch.randn(2, 6, 3, requires_grad=True)
     torch.library.opcheck(_ops.conv, (u, k))
@@ -97,20 +111,24 @@ def test_opcheck():
     for prenorm in (False, True):
         for norm in ("layer", "batch", "batch-eval"):
             given = [torch.zeros(3), torch.ones(3)] if norm == "batch-eval" else []
-            settings = (prenorm, False, True, norm, 1e-5)
+            settings = (prenorm, glu, glu, bidirectional, norm, 1e-5)
             torch.library.opcheck(_ops.block, (tensors, given, masks, lengths, lengths, *settings))
 
 
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("norm", ["layer", "batch"])
 @pytest.mark.parametrize("name", list(LAYERS))
-def test_compiles_as_one_graph(name, norm):
-    """Bit for bit what it is without a compiler, forward and backward."""
-    block = dss.DSSBlock(6, LAYERS[name](), norm=norm)
+def test_compiles_as_one_graph(name, norm, wide, padded):
+    """Bit for bit what it is without a compiler, forward and backward; `wide` has both directions, a gate and dropout."""
+    block = dss.DSSBlock(6, LAYERS[name](bidirectional=wide, glu=wide), norm=norm, dropout=0.3 * wide)
     compiled = torch.compile(copy.deepcopy(block), fullgraph=True, backend="aot_eager")
     x = torch.randn(2, 8, 6, requires_grad=True)
+    lengths = torch.tensor([8, 5]) if padded else None
     grads = []
     for module in (block, compiled):
-        y = module(x)
+        torch.manual_seed(1)
+        y = module(x, lengths)
         y.sin().sum().backward()
         grads.append([y, x.grad, *(p.grad for p in module.parameters())])
         x.grad = None
@@ -159,9 +177,11 @@ def test_steps_follow_the_parameters():
 def test_bad_settings_are_named():
     for match, make in {
         "variant": lambda: dss.DSSLayer(4, variant="relu"),
+        "gelu must be": lambda: dss.DSSLayer(4, gelu="relu"),
         "dropout": lambda: dss.DSSBlock(4, dropout=1.0),
         "norm must be": lambda: dss.DSSBlock(4, norm="group"),
         "divisor": lambda: dss.DSSLayer(4, ssms=3),
+        "divisor of d_model = 6": lambda: dss.S4Layer(6, 4, 12, ssms=4),
         "dt_min": lambda: dss.DSSLayer(4, dt_min=1.0, dt_max=0.1),
         "discretisation": lambda: dss.S4DLayer(4, discretisation="euler"),
         "initial": lambda: dss.S4DLayer(4, init="zeros"),

@@ -10,6 +10,7 @@ use super::recurrent::{recurrent_tensor, validate_count};
 use super::settings::settings;
 use super::ssm::SsmSettings;
 use super::{MixerContext, MixerSettings};
+use crate::config::Gelu;
 use crate::error::Result;
 use crate::tensors::{ParamGroup, TensorSpec};
 
@@ -29,7 +30,8 @@ impl MegaEmaConfig {
     /// What it shares with the other state spaces; a step takes a time of 1.
     pub fn shared(&self) -> SsmSettings {
         let Self { n, kernel_len, glu } = *self;
-        SsmSettings { n, ssms: 1, delta_min: 1.0, delta_max: 1.0, kernel_len, glu }
+        let gelu = Gelu::Erf;
+        SsmSettings { n, ssms: 1, delta_min: 1.0, delta_max: 1.0, kernel_len, glu, gelu }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! | name | shape | |
 //! |------|-------|-|
-//! | `lambda_re`, `lambda_im` | `[N/2]` each | Re λ = −exp(Λ_re) |
-//! | `p`, `b` | `[N/2, 2]` each | A = Λ − PP* |
+//! | `lambda_re`, `lambda_im` | `[N/2]` each, `[S, N/2]` for S > 1 | Re λ = −exp(Λ_re) |
+//! | `p`, `b` | `[N/2, 2]` each, `[S, N/2, 2]` for S > 1 | A = Λ − PP* |
 //! | `c` | `[C, H, N/2, 2]` | C̃ = C·(I − Ā^L), L the training length or `kernel_len` |
 //! | `delta_log` | `[H]` | |
 
@@ -18,7 +18,10 @@ const MAX_TAPS: usize = 1 << 24;
 
 ssm_config! {
     /// The settings of S4.
-    S4Config {}, systems = |_| 1
+    S4Config {
+        /// Systems S: channel h has the Λ, P and B of system h mod S; a divisor of h, 1 = one of each for all channels.
+        ssms: usize = 1,
+    }, systems = |config| config.ssms
 }
 
 impl MixerSettings for S4Config {
@@ -32,6 +35,7 @@ impl MixerSettings for S4Config {
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
         self.shared().validate()?;
+        self.shared().validate_systems(context.h)?;
         self.shared().validate_pairs("s4")?;
         let taps = self.shared().taps(context.len);
         if taps > MAX_TAPS {
@@ -45,11 +49,13 @@ impl MixerSettings for S4Config {
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         let (h, pairs) = (context.h, self.n / 2);
+        let lambda = self.shared().per_system(&[pairs]);
+        let vector = self.shared().per_system(&[pairs, 2]);
         let mut all = vec![
-            TensorSpec::new("lambda_re", &[pairs], ParamGroup::Lambda),
-            TensorSpec::new("lambda_im", &[pairs], ParamGroup::Lambda),
-            TensorSpec::new("p", &[pairs, 2], ParamGroup::Lambda),
-            TensorSpec::new("b", &[pairs, 2], ParamGroup::Lambda),
+            TensorSpec::new("lambda_re", &lambda, ParamGroup::Lambda),
+            TensorSpec::new("lambda_im", &lambda, ParamGroup::Lambda),
+            TensorSpec::new("p", &vector, ParamGroup::Lambda),
+            TensorSpec::new("b", &vector, ParamGroup::Lambda),
             TensorSpec::new("c", &[context.kernels(), h, pairs, 2], ParamGroup::W),
             TensorSpec::new("delta_log", &[h], ParamGroup::Delta),
         ];

@@ -6,6 +6,7 @@
 //! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection, 2H with GLU |
 
 use super::MixerContext;
+use crate::config::Gelu;
 use crate::error::{Error, Result};
 use crate::tensors::{ParamGroup, TensorSpec, linear};
 
@@ -27,6 +28,8 @@ pub struct SsmSettings {
     pub kernel_len: usize,
     /// Whether the output projection is gated.
     pub glu: bool,
+    /// Which GELU is before it.
+    pub gelu: Gelu,
 }
 
 impl SsmSettings {
@@ -123,16 +126,18 @@ macro_rules! ssm_config {
                 kernel_len: usize = 0,
                 /// Whether the output projection is gated: 2H outputs, one half gating the other.
                 glu: bool = false,
+                /// GELU between convolution and output projection: erf, or tanh (its approximation).
+                ssm_gelu: $crate::Gelu = $crate::Gelu::Erf,
             }
         }
 
         impl $name {
             /// What it shares with the other state spaces.
             pub fn shared(&self) -> $crate::mixer::ssm::SsmSettings {
-                let Self { n, delta_min, delta_max, kernel_len, glu, .. } = *self;
+                let Self { n, delta_min, delta_max, kernel_len, glu, ssm_gelu: gelu, .. } = *self;
                 let ssms: fn(&Self) -> usize = $systems;
                 let ssms = ssms(self);
-                $crate::mixer::ssm::SsmSettings { n, ssms, delta_min, delta_max, kernel_len, glu }
+                $crate::mixer::ssm::SsmSettings { n, ssms, delta_min, delta_max, kernel_len, glu, gelu }
             }
 
             /// For input with r times the step.

@@ -34,8 +34,8 @@ impl S4 {
 }
 
 fn config(sizes: &Sizes, taps: usize) -> KernelConfig {
-    let Sizes { h, n, kernels, norm_len, .. } = *sizes;
-    KernelConfig::new(h, n, taps).channels(kernels).norm_len(norm_len)
+    let Sizes { h, n, ssms, kernels, norm_len } = *sizes;
+    KernelConfig::new(h, n, taps).channels(kernels).norm_len(norm_len).systems(ssms)
 }
 
 impl StateSpace for S4 {

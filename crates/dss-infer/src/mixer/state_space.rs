@@ -95,13 +95,18 @@ pub(super) fn load<S: StateSpace>(
     let config = config.clone();
     let mixer = StateSpaceMixer { system, config, context, recurrence: OnceLock::new() };
     let (d, out) = (arrays.take("d"), arrays.linear("out"));
-    let around = NormAndResidual::Fused(rows(&d, out, residual, mixer.settings().glu)?);
+    let around = NormAndResidual::Fused(rows(&d, out, residual, &mixer.settings())?);
     Ok((Box::new(mixer), around))
 }
 
 /// The rows, with a BatchNorm behind the block folded into it: scale·(x + W·g + b) + shift is
 /// scale·x + (scale·W)·g + (scale·b + shift), and in a gated unit scale·a·σ(b) = (scale·a)·σ(b).
-fn rows(d: &[f32], out: LinearWeights, residual: Residual, glu: bool) -> Result<Rows<f32>> {
+fn rows(
+    d: &[f32],
+    out: LinearWeights,
+    residual: Residual,
+    settings: &SsmSettings,
+) -> Result<Rows<f32>> {
     let LinearWeights { mut weight, mut bias } = out;
     let Residual { norm, prenorm, h } = residual;
     let (mut skip, mut offset) = (vec![1.0; h], vec![0.0; h]);
@@ -117,7 +122,7 @@ fn rows(d: &[f32], out: LinearWeights, residual: Residual, glu: bool) -> Result<
         }
         (false, norm) => (Norm::Identity, norm),
     };
-    if !glu {
+    if !settings.glu {
         offset.iter_mut().zip(&bias).for_each(|(offset, bias)| *offset += bias);
         bias.clear();
     }
@@ -129,6 +134,7 @@ fn rows(d: &[f32], out: LinearWeights, residual: Residual, glu: bool) -> Result<
         offset: &offset,
         before,
         after,
+        gelu: settings.gelu.into(),
     };
     Ok(Rows::new(params)?)
 }

@@ -6,7 +6,8 @@ use super::rows::OutputGradient;
 use super::share::{SLOTS, SlotSums, row_chunks};
 use super::weight::{SlotGrad, apart};
 use super::{
-    Block, BlockConfig, BlockParams, NormStats, S_SHAPE, Saved, SavedSlices, Scratch, rows, wide,
+    Block, BlockConfig, BlockParams, Gelu, NormStats, S_SHAPE, Saved, SavedSlices, Scratch, rows,
+    wide,
 };
 use crate::conv::{Du, Input};
 use crate::error::{Result, check_len};
@@ -88,7 +89,7 @@ impl<T: Real> Block<T> {
         dx: &mut [T],
     ) -> Result<BlockGrads<T>> {
         self.load(op, x, p)?;
-        let BlockConfig { l, h, prenorm, glu, bidirectional } = self.config;
+        let BlockConfig { l, h, prenorm, glu, bidirectional, .. } = self.config;
         let (o, out_width) = (self.config.outputs(), wide::<T>(self.config.outputs()));
         store(p.out_weight, h, &mut self.weight);
         if glu {
@@ -220,7 +221,7 @@ impl<T: Real> RowPass<'_, T> {
         weight_grad: &Disjoint<'_, SlotGrad<T>>,
         scratch: &mut [Scratch<T>],
     ) {
-        let BlockConfig { l, h, prenorm, glu, .. } = self.config;
+        let BlockConfig { l, h, prenorm, glu, gelu, .. } = self.config;
         let o = self.config.outputs();
         let (width, out_width) = (wide::<T>(h), wide::<T>(o));
         let (g_width, dz_width) = (apart::<T>(h), apart::<T>(o));
@@ -266,7 +267,11 @@ impl<T: Real> RowPass<'_, T> {
                 let Scratch { g, dz, dg, z, slope, .. } = scratch;
                 let (g, dz) = (&mut g[..count * g_width], &mut dz[..count * dz_width]);
                 let mask = mask_of(self.p, 0, sample, h);
-                rows::gelu_with_slope(&v[at.clone()], h, mask, g, g_width, slope);
+                let v = &v[at.clone()];
+                match gelu {
+                    Gelu::Erf => rows::gelu_with_slope(v, h, mask, g, g_width, slope),
+                    Gelu::Tanh => rows::gelu_tanh_with_slope(v, h, mask, g, g_width, slope),
+                }
                 let mask = mask_of(self.p, 1, sample, h);
                 let (b_layout, add) = (Layout::Panels, false);
                 if glu {

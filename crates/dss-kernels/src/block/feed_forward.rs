@@ -15,9 +15,10 @@ use std::ops::Range;
 const ROWS: usize = 64;
 
 /// Which GELU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Gelu {
     /// x·Φ(x).
+    #[default]
     Erf,
     /// ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
     Tanh,

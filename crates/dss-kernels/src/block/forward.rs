@@ -4,7 +4,7 @@ use super::moments::{BatchMoments, Moments};
 use super::norm::{Apply, NormStats, counted_rows, normalise};
 use super::share::{SLOTS, row_chunks};
 use super::weight::apart;
-use super::{Block, BlockConfig, BlockParams, S_SHAPE, Saved, Scratch, rows, wide};
+use super::{Block, BlockConfig, BlockParams, Gelu, S_SHAPE, Saved, Scratch, rows, wide};
 use crate::conv::Input;
 use crate::error::{Result, check_len};
 use crate::lines::Lines;
@@ -200,12 +200,15 @@ impl<T: Real> RowPass<'_, T> {
 
     /// z = Out·drop(GELU(v)), without the bias.
     fn project(&self, v: &[T], sample: usize, scratch: &mut Scratch<T>) {
-        let BlockConfig { h, .. } = self.config;
+        let BlockConfig { h, gelu, .. } = self.config;
         let Scratch { g, z, .. } = scratch;
         let (width, out_width) = (apart::<T>(h), wide::<T>(self.config.outputs()));
         let count = v.len() / h;
         let mask = mask_of(self.p, 0, sample, h);
-        rows::gelu(v, h, mask, g, width);
+        match gelu {
+            Gelu::Erf => rows::gelu(v, h, mask, g, width),
+            Gelu::Tanh => rows::gelu_tanh(v, h, mask, g, width),
+        }
         Product {
             size: [count, out_width, h],
             a: g,

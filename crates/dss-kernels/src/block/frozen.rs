@@ -7,6 +7,7 @@
 //! Each row is computed alone and always by the same operations, so that one row at a time, many rows at once and any
 //! number of threads give the same bits.
 
+use super::Gelu;
 use super::share::CHUNK;
 use super::{rows, wide};
 use crate::error::{Result, check_len};
@@ -185,6 +186,8 @@ pub struct RowsParams<'a, T> {
     pub before: Norm<T>,
     /// Of the block's output.
     pub after: Norm<T>,
+    /// Of the mixer's output.
+    pub gelu: Gelu,
 }
 
 /// A block without its mixer: see the module's formula.
@@ -196,13 +199,14 @@ pub struct Rows<T: Real> {
     offset: Vec<T>,
     before: Norm<T>,
     after: Norm<T>,
+    gelu: Gelu,
 }
 
 impl<T: Real> Rows<T> {
     /// Checks the sizes and packs the weight.
     pub fn new(params: RowsParams<'_, T>) -> Result<Self> {
         let op = "Rows::new";
-        let RowsParams { d, out_weight, gate_bias, skip, offset, before, after } = params;
+        let RowsParams { d, out_weight, gate_bias, skip, offset, before, after, gelu } = params;
         let h = d.len();
         let gated = !gate_bias.is_empty();
         let outputs = if gated { 2 * h } else { h };
@@ -214,7 +218,7 @@ impl<T: Real> Rows<T> {
         let none = vec![T::ZERO; if gated { 0 } else { h }];
         let out = Linear::new(out_weight, if gated { gate_bias } else { &none })?;
         let (d, skip, offset) = (d.to_vec(), skip.to_vec(), offset.to_vec());
-        Ok(Self { d, out, gated, skip, offset, before, after })
+        Ok(Self { d, out, gated, skip, offset, before, after, gelu })
     }
 
     /// H
@@ -241,7 +245,10 @@ impl<T: Real> Rows<T> {
         scratch.fit(width, out_width);
         scratch.for_chunks(x.len() / h, &mut [(x, h), (v, h)], |buffers, range, [x, v]| {
             let u = &u[range.start * h..range.end * h];
-            rows::gelu_with_skip(v, u, &self.d, &mut buffers.g, width);
+            match self.gelu {
+                Gelu::Erf => rows::gelu_with_skip(v, u, &self.d, &mut buffers.g, width),
+                Gelu::Tanh => rows::gelu_tanh_with_skip(v, u, &self.d, &mut buffers.g, width),
+            }
             self.out.product(&buffers.g, width, range.len(), &mut buffers.z);
             let z = &mut buffers.z[..range.len() * out_width];
             if self.gated {

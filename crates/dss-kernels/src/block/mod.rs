@@ -68,6 +68,8 @@ pub struct BlockConfig {
     pub glu: bool,
     /// The kernel has an anti-causal half.
     pub bidirectional: bool,
+    /// The function between the convolution and the projection.
+    pub gelu: Gelu,
 }
 
 impl BlockConfig {
@@ -145,8 +147,9 @@ struct Scratch<T: Real> {
 /// Plan and buffers of a block.
 ///
 /// ```
-/// use dss_kernels::block::{Block, BlockConfig, BlockParams, Norm, NormParams};
-/// let config = BlockConfig { l: 4, h: 1, prenorm: true, glu: false, bidirectional: false };
+/// use dss_kernels::block::{Block, BlockConfig, BlockParams, Gelu, Norm, NormParams};
+/// let gelu = Gelu::Erf;
+/// let config = BlockConfig { l: 4, h: 1, prenorm: true, glu: false, bidirectional: false, gelu };
 /// let mut block = Block::<f64>::new(config)?;
 /// let norm = NormParams { gamma: &[1.0], beta: &[0.0], eps: 1e-5, norm: Norm::Layer };
 /// let params = BlockParams {

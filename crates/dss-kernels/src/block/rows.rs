@@ -48,6 +48,26 @@ simd! {
 }
 
 simd! {
+    /// As [`gelu`], of ½v·(1 + tanh(√(2/π)·(v + 0.044715·v³))).
+    fn gelu_tanh<T>(
+        v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
+    ) |fuse| {
+        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
+        let cubic = T::rounded(0.044715);
+        for (v, g) in v.chunks_exact(h).zip(g.chunks_exact_mut(width)) {
+            for (&v, g) in v.iter().zip(g.iter_mut()) {
+                *g = v * (scale * (v + cubic * v * v * v)).sigmoid(fuse);
+            }
+            if let Some(mask) = mask {
+                for (g, &mask) in g.iter_mut().zip(mask) {
+                    *g = *g * mask;
+                }
+            }
+        }
+    }
+}
+
+simd! {
     /// g = GELU(v)·mask and slope = GELU'(v)·mask. v, slope: `[rows, H]`; g: `[rows, width]`.
     fn gelu_with_slope<T>(
         v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize, slope: &'a mut [T],
@@ -418,6 +438,21 @@ simd! {
             for (((&v, &u), &d), g) in v.iter().zip(u).zip(d).zip(g.iter_mut()) {
                 let v = v + d * u;
                 *g = v * v.normal(fuse).0;
+            }
+        }
+    }
+}
+
+simd! {
+    /// As [`gelu_with_skip`], of ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+    fn gelu_tanh_with_skip<T>(v: &'a [T], u: &'a [T], d: &'a [T], g: &'a mut [T], width: usize) |fuse| {
+        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
+        let cubic = T::rounded(0.044715);
+        let h = d.len();
+        for ((v, u), g) in v.chunks_exact(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width)) {
+            for (((&v, &u), &d), g) in v.iter().zip(u).zip(d).zip(g.iter_mut()) {
+                let v = v + d * u;
+                *g = v * (scale * (v + cubic * v * v * v)).sigmoid(fuse);
             }
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! As A + A* is negative definite, no power of Ā exceeds 1 in norm.
 
-use super::modes::Shared;
+use super::modes::System;
 use crate::complex::C64;
 
 /// ā, q, r and B̄ of one feature, one of each conjugate pair: `[N/2]`. Sums over all modes are twice the real part of
@@ -22,8 +22,8 @@ pub(crate) struct Discrete {
 }
 
 impl Discrete {
-    pub(crate) fn new(shared: &Shared, delta: f64) -> Self {
-        let Shared { lambda, p, b } = shared;
+    pub(crate) fn new(system: System<'_>, delta: f64) -> Self {
+        let System { lambda, p, b } = system;
         // 2D/Δ
         let d: Vec<C64> = lambda.iter().map(|l| (1.0 - l * (0.5 * delta)).inv()).collect();
         let twice_real = |x: &[C64], y: &[C64]| -> f64 {

@@ -73,7 +73,7 @@ fn map<T: Real>(
     params.validate(op, config)?;
     let KernelConfig { channels, h: features, n, .. } = *config;
     let pairs = config.pairs();
-    let mut shared = Shared::with_capacity(pairs);
+    let mut shared = Shared::with_capacity(config);
     shared.set(params);
     let workers = par::workers().min(features);
     let mut scratch: Vec<_> =
@@ -82,7 +82,7 @@ fn map<T: Real>(
     let mut solved = vec![true; features];
     let (to, ok) = (Disjoint::new(&mut out), Disjoint::new(&mut solved));
     par::for_each(&mut scratch, features, |(powers, c), h| {
-        powers.set(&Discrete::new(&shared, delta(params.delta_log[h])));
+        powers.set(&Discrete::new(shared.of_feature(config, h), delta(params.delta_log[h])));
         let rows = || (0..channels).map(|channel| (channel * features + h) * pairs);
         // C·x = 2 Re Σ C_n x_n
         for (row, c) in rows().zip(c.chunks_exact_mut(n)) {

@@ -146,7 +146,7 @@ impl<T: Real> Kernel<T> {
         let workers = par::workers().min(config.h);
         Ok(Self {
             y,
-            shared: Shared::with_capacity(config.pairs()),
+            shared: Shared::with_capacity(&config),
             scratch: (0..workers).map(|_| Scratch::new(&config, &fft)).collect(),
             shares: vec![SharedGrad::default(); config.h * config.pairs()],
             fft,
@@ -208,7 +208,7 @@ impl<T: Real> Kernel<T> {
         let config = self.config;
         params.validate(op, &config)?;
         grads.validate(op, &config)?;
-        let KernelConfig { channels, h: features, len, norm_len, .. } = config;
+        let KernelConfig { channels, h: features, len, norm_len, systems, .. } = config;
         let pairs = config.pairs();
         check_len(op, "dk", "[C, H, L]", channels * features * len, dk.len())?;
         self.shared.set(params);
@@ -241,9 +241,10 @@ impl<T: Real> Kernel<T> {
             }
             // SAFETY: each feature h has its own share, its own Δ_log and its own rows of C̃.
             let (share, g_delta) = unsafe { (shares.part(h * pairs, pairs), g_delta.part(h, 1)) };
+            let system = shared.of_feature(&config, h);
             let mut g_log = 0.0;
             for (n, share) in share.iter_mut().enumerate() {
-                let mode = Mode { config: &config, shared, params, h, n };
+                let mode = Mode { config: &config, system, params, h, n };
                 let put = |channel: usize, g: C64| {
                     let at = 2 * ((channel * features + h) * pairs + n);
                     // SAFETY: as above.
@@ -256,19 +257,19 @@ impl<T: Real> Kernel<T> {
             }
             g_delta[0] = T::from_f64(log_slope(params.delta_log[h]) * g_log);
         });
-        for n in 0..pairs {
+        for at in 0..systems * pairs {
             let mut sum = SharedGrad::default();
-            for share in self.shares[n..].iter().step_by(pairs) {
+            for share in self.shares[at..].iter().step_by(systems * pairs) {
                 sum.lambda += share.lambda;
                 sum.p += share.p;
                 sum.b += share.b;
             }
             // Re λ = −exp(Λ_re)
-            let slope = log_slope(params.lambda_re[n]) * self.shared.lambda[n].re;
-            grads.lambda_re[n] = T::from_f64(slope * sum.lambda.re);
-            grads.lambda_im[n] = T::from_f64(sum.lambda.im);
-            put_complex(grads.p, n, sum.p);
-            put_complex(grads.b, n, sum.b);
+            let slope = log_slope(params.lambda_re[at]) * self.shared.lambda[at].re;
+            grads.lambda_re[at] = T::from_f64(slope * sum.lambda.re);
+            grads.lambda_im[at] = T::from_f64(sum.lambda.im);
+            put_complex(grads.p, at, sum.p);
+            put_complex(grads.b, at, sum.b);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::woodbury::rows;
 use crate::complex::C64;
 use crate::real::Real;
 
-/// Λ, P and B in f64.
+/// Λ, P and B in f64: `[S, N/2]` each.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared {
     pub lambda: Vec<C64>,
@@ -18,21 +18,37 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn with_capacity(pairs: usize) -> Self {
-        let [lambda, p, b] = [(); 3].map(|()| Vec::with_capacity(pairs));
+    pub(crate) fn with_capacity(config: &KernelConfig) -> Self {
+        let [lambda, p, b] = [(); 3].map(|()| Vec::with_capacity(config.systems * config.pairs()));
         Self { lambda, p, b }
     }
 
     pub(crate) fn set<T: Real>(&mut self, params: &Params<T>) {
-        let pairs = params.lambda_re.len();
+        let modes = params.lambda_re.len();
         self.lambda.clear();
         self.p.clear();
         self.b.clear();
         let parts = params.lambda_re.iter().zip(params.lambda_im);
         self.lambda.extend(parts.map(|(&re, &im)| lambda(re, im)));
-        self.p.extend((0..pairs).map(|i| complex_at(params.p, i)));
-        self.b.extend((0..pairs).map(|i| complex_at(params.b, i)));
+        self.p.extend((0..modes).map(|i| complex_at(params.p, i)));
+        self.b.extend((0..modes).map(|i| complex_at(params.b, i)));
     }
+
+    /// Λ, P and B of feature h: `[N/2]` each.
+    pub(crate) fn of_feature(&self, config: &KernelConfig, h: usize) -> System<'_> {
+        let pairs = config.pairs();
+        let start = h % config.systems * pairs;
+        let at = start..start + pairs;
+        System { lambda: &self.lambda[at.clone()], p: &self.p[at.clone()], b: &self.b[at] }
+    }
+}
+
+/// Those of one system: `[N/2]` each.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct System<'a> {
+    pub lambda: &'a [C64],
+    pub p: &'a [C64],
+    pub b: &'a [C64],
 }
 
 /// Gradients of Λ, P and B of one mode.
@@ -74,12 +90,13 @@ impl Channel {
         h: usize,
     ) {
         let pairs = config.pairs();
+        let system = shared.of_feature(config, h);
         self.delta = delta(params.delta_log[h]);
         for n in 0..pairs {
-            let (b, p) = (shared.b[n] * self.delta, shared.p[n] * self.delta);
-            self.w[n] = shared.lambda[n] * self.delta;
-            self.v[n] = shared.p[n].conj() * b;
-            self.v[pairs + n] = shared.p[n].conj() * p;
+            let (b, p) = (system.b[n] * self.delta, system.p[n] * self.delta);
+            self.w[n] = system.lambda[n] * self.delta;
+            self.v[n] = system.p[n].conj() * b;
+            self.v[pairs + n] = system.p[n].conj() * p;
             for channel in 0..config.channels {
                 let c = complex_at(params.c, (channel * config.h + h) * pairs + n);
                 self.v[(2 + 2 * channel) * pairs + n] = c * b;
@@ -111,7 +128,7 @@ impl Channel {
         g_minus_one: &[f64],
         mut put: impl FnMut(usize, C64),
     ) -> (SharedGrad, f64) {
-        let Mode { config, shared, params, h, n } = mode;
+        let Mode { config, system, params, h, n } = mode;
         let (pairs, w) = (config.pairs(), self.w[n]);
         let mut g_w = cauchy.pole(n, w);
         let mut g_log = 0.0;
@@ -124,7 +141,7 @@ impl Channel {
             g_log += (v.conj() * g_v).re;
             g_v * self.delta
         };
-        let (p, b) = (shared.p[n], shared.b[n]);
+        let (p, b) = (system.p[n], system.b[n]);
         let (g_pb, g_pp) = (numerator(0, 0.0), numerator(1, 0.0));
         let mut grad =
             SharedGrad { lambda: C64::ZERO, p: b * g_pb.conj() + p * (2.0 * g_pp.re), b: p * g_pb };
@@ -145,7 +162,7 @@ impl Channel {
 /// One mode of one feature.
 pub(crate) struct Mode<'a, T> {
     pub config: &'a KernelConfig,
-    pub shared: &'a Shared,
+    pub system: System<'a>,
     pub params: &'a Params<'a, T>,
     pub h: usize,
     pub n: usize,

@@ -23,12 +23,14 @@ pub struct KernelConfig {
     pub len: usize,
     /// The length that C̃ is corrected for: the one the model is trained at.
     pub norm_len: usize,
+    /// S: how many Λ, P and B there are, a divisor of H. Feature h uses number h mod S: 1 shares one among all features.
+    pub systems: usize,
 }
 
 impl KernelConfig {
-    /// One kernel per feature, C̃ corrected for `len`.
+    /// One kernel per feature, C̃ corrected for `len`, one Λ, P and B for all features.
     pub fn new(h: usize, n: usize, len: usize) -> Self {
-        Self { channels: 1, h, n, len, norm_len: len }
+        Self { channels: 1, h, n, len, norm_len: len, systems: 1 }
     }
 
     /// The same with C kernels per feature.
@@ -41,19 +43,27 @@ impl KernelConfig {
         Self { norm_len, ..self }
     }
 
+    /// The same with `systems` different Λ, P and B.
+    pub fn systems(self, systems: usize) -> Self {
+        Self { systems, ..self }
+    }
+
     /// N/2: stored modes.
     pub fn pairs(&self) -> usize {
         self.n / 2
     }
 
     pub(crate) fn validate(&self, op: &'static str) -> Result<()> {
-        let Self { channels, h, n, len, norm_len } = *self;
+        let Self { channels, h, n, len, norm_len, systems } = *self;
         let invalid = |what: String| Err(Error::Invalid { op, what });
         if [channels, h, n, len, norm_len].contains(&0) || !n.is_multiple_of(2) {
             return invalid(format!(
                 "C, H, L and the length of C̃ must be at least 1 and N even, but are {channels}, {h}, {len}, \
                  {norm_len} and {n}"
             ));
+        }
+        if systems == 0 || !h.is_multiple_of(systems) {
+            return invalid(format!("the systems must divide H = {h}, but are {systems}"));
         }
         if len > norm_len {
             return invalid(format!(
@@ -65,16 +75,16 @@ impl KernelConfig {
     }
 }
 
-/// Borrowed parameters of a layer's kernels. Λ, P and B are shared by the features.
+/// Borrowed parameters of a layer's kernels. Features with the same h mod S share Λ, P and B.
 #[derive(Debug, Clone, Copy)]
 pub struct Params<'a, T> {
-    /// Λ_re: `[N/2]`, Re λ = −exp(Λ_re).
+    /// Λ_re: `[S, N/2]`, Re λ = −exp(Λ_re).
     pub lambda_re: &'a [T],
-    /// Λ_im: `[N/2]`.
+    /// Λ_im: `[S, N/2]`.
     pub lambda_im: &'a [T],
-    /// P of A = Λ − PP*: `[N/2, 2]`, real and imaginary parts.
+    /// P of A = Λ − PP*: `[S, N/2, 2]`, real and imaginary parts.
     pub p: &'a [T],
-    /// B: `[N/2, 2]`.
+    /// B: `[S, N/2, 2]`.
     pub b: &'a [T],
     /// C̃ = C·(I − Ā^L): `[C, H, N/2, 2]`; [`correct_length`](super::correct_length) makes it from C.
     pub c: &'a [T],
@@ -85,13 +95,13 @@ pub struct Params<'a, T> {
 /// Where the gradients of [`Params`] go; every element is overwritten.
 #[derive(Debug)]
 pub struct ParamGrads<'a, T> {
-    /// Like Λ_re: `[N/2]`.
+    /// Like Λ_re: `[S, N/2]`.
     pub lambda_re: &'a mut [T],
-    /// Like Λ_im: `[N/2]`.
+    /// Like Λ_im: `[S, N/2]`.
     pub lambda_im: &'a mut [T],
-    /// Like P: `[N/2, 2]`.
+    /// Like P: `[S, N/2, 2]`.
     pub p: &'a mut [T],
-    /// Like B: `[N/2, 2]`.
+    /// Like B: `[S, N/2, 2]`.
     pub b: &'a mut [T],
     /// Like C̃: `[C, H, N/2, 2]`.
     pub c: &'a mut [T],
@@ -121,17 +131,18 @@ impl<T: Real> ParamGrads<'_, T> {
 }
 
 const NAMES: [(&str, &str); 6] = [
-    ("lambda_re", "[N/2]"),
-    ("lambda_im", "[N/2]"),
-    ("p", "[N/2, 2]"),
-    ("b", "[N/2, 2]"),
+    ("lambda_re", "[S, N/2]"),
+    ("lambda_im", "[S, N/2]"),
+    ("p", "[S, N/2, 2]"),
+    ("b", "[S, N/2, 2]"),
     ("c", "[C, H, N/2, 2]"),
     ("delta_log", "[H]"),
 ];
 
 fn check_shapes(op: &'static str, config: &KernelConfig, lengths: [usize; 6]) -> Result<()> {
-    let KernelConfig { channels, h, n, .. } = *config;
-    let expected = [n / 2, n / 2, n, n, channels * h * n, h];
+    let KernelConfig { channels, h, n, systems, .. } = *config;
+    let shared = systems * n / 2;
+    let expected = [shared, shared, 2 * shared, 2 * shared, channels * h * n, h];
     for (((name, shape), expected), got) in NAMES.into_iter().zip(expected).zip(lengths) {
         check_len(op, name, shape, expected, got)?;
     }

@@ -75,12 +75,13 @@ impl Recurrence {
         let c = uncorrected("s4::Recurrence::new", &config, params)?;
         let KernelConfig { channels, h: features, .. } = config;
         let pairs = config.pairs();
-        let mut shared = Shared::with_capacity(pairs);
+        let mut shared = Shared::with_capacity(&config);
         shared.set(params);
         let width = pairs.next_multiple_of(f64::LINE);
         let mut table = Lines::new(features * (PARTS + 2 * channels) * width / f64::LINE);
         for (h, table) in table.chunks_exact_mut((PARTS + 2 * channels) * width).enumerate() {
-            let Discrete { a, q, r, b } = Discrete::new(&shared, delta(params.delta_log[h]));
+            let system = shared.of_feature(&config, h);
+            let Discrete { a, q, r, b } = Discrete::new(system, delta(params.delta_log[h]));
             let mut parts = table.chunks_exact_mut(width);
             let mut put = |values: &[C64], scale: f64| {
                 for part in [|z: &C64| z.re, |z: &C64| z.im] {

@@ -14,11 +14,13 @@ pub fn kernel_dense(config: &KernelConfig, params: &Params<f64>) -> Vec<f64> {
     let full = |z: &dyn Fn(usize) -> C64| -> Vec<C64> {
         (0..pairs).map(z).chain((0..pairs).map(|i| z(i).conj())).collect()
     };
-    let lambda = full(&|i| lambda(params.lambda_re[i], params.lambda_im[i]));
-    let (p, b) = (full(&|i| complex_at(params.p, i)), full(&|i| complex_at(params.b, i)));
     let mut k = vec![0.0; config.channels * config.h * config.len];
     for (at, k) in k.chunks_exact_mut(config.len).enumerate() {
         let delta = delta(params.delta_log[at % config.h]);
+        let first = at % config.h % config.systems * pairs;
+        let lambda = full(&|i| lambda(params.lambda_re[first + i], params.lambda_im[first + i]));
+        let p = full(&|i| complex_at(params.p, first + i));
+        let b = full(&|i| complex_at(params.b, first + i));
         // I ∓ ΔA/2
         let matrix = |sign: f64| -> Vec<C64> {
             let entry = |i: usize, j: usize| {

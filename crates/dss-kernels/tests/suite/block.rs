@@ -1,7 +1,7 @@
 //! The block against its definition, and its gradients against finite differences.
 
 use dss_kernels::block::{
-    Block, BlockConfig, BlockGrads, BlockParams, Norm, NormParams, Pool, norm_backward,
+    Block, BlockConfig, BlockGrads, BlockParams, Gelu, Norm, NormParams, Pool, norm_backward,
     norm_forward, pool_backward, pool_forward,
 };
 use dss_kernels::conv::convolve_direct;
@@ -20,6 +20,11 @@ struct Case {
     tensors: [Vec<f64>; 8],
     masks: [Vec<f64>; 2],
     running: [Vec<f64>; 2],
+}
+
+/// Of one direction, with the exact GELU.
+fn config(l: usize, h: usize, prenorm: bool, glu: bool) -> BlockConfig {
+    BlockConfig { l, h, prenorm, glu, bidirectional: false, gelu: Gelu::Erf }
 }
 
 fn wave(n: usize, seed: f64) -> Vec<f64> {
@@ -102,7 +107,13 @@ impl Case {
         };
         let mut s = vec![0.0; x.len()];
         for row in 0..b * l {
-            let gelu = |x: f64| 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt()));
+            let gelu = |x: f64| match self.config.gelu {
+                Gelu::Erf => 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt())),
+                Gelu::Tanh => {
+                    let z = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+                    0.5 * x * (1.0 + z.tanh())
+                }
+            };
             let g: Vec<f64> = (0..h).map(|i| gelu(v[row * h + i]) * mask(0, row, i)).collect();
             let z: Vec<f64> = (0..o)
                 .map(|j| bias[j] + (0..h).map(|i| weight[j * h + i] * g[i]).sum::<f64>())
@@ -202,7 +213,8 @@ fn equals_its_definition_and_its_finite_differences() {
         for bits in 0..16 {
             let on = |bit: usize| bits >> bit & 1 == 1;
             let (prenorm, glu, bidirectional) = (on(0), on(1), on(2));
-            let config = BlockConfig { l: 9, h: 5, prenorm, glu, bidirectional };
+            let gelu = if on(1) == on(3) { Gelu::Tanh } else { Gelu::Erf };
+            let config = BlockConfig { l: 9, h: 5, prenorm, glu, bidirectional, gelu };
             let mut case = Case::new(3, config, if on(3) { 4 } else { 9 }, norm);
             case.dropout = on(3);
             case.past = !bidirectional && on(1) != on(3);
@@ -223,7 +235,7 @@ fn groups_and_chunks_fit_together() {
         (2, 140, 9, true, "layer"),
         (2, 20, 70, false, "layer"),
     ] {
-        let config = BlockConfig { l, h, prenorm, glu: h == 9, bidirectional: false };
+        let config = config(l, h, prenorm, h == 9);
         let mut case = Case::new(b, config, l, norm);
         case.dropout = true;
         case.past = h != 16;
@@ -245,7 +257,7 @@ fn noise(n: usize, seed: u64) -> Vec<f64> {
 /// f32 follows f64, also where the batch is larger than one group.
 #[test]
 fn single_precision_is_close() {
-    let config = BlockConfig { l: 2048, h: 64, prenorm: false, glu: false, bidirectional: false };
+    let config = config(2048, 64, false, false);
     let mut case = Case::new(9, config, 2048, "batch");
     case.tensors = case.tensors.map(|t| noise(t.len(), t.len() as u64));
     case.tensors[1]
@@ -281,7 +293,7 @@ fn single_precision_is_close() {
 #[test]
 fn a_norm_alone_is_the_norm_of_a_block() {
     for norm in ["layer", "batch counted", "eval"] {
-        let config = BlockConfig { l: 7, h: 6, prenorm: false, glu: false, bidirectional: false };
+        let config = config(7, 6, false, false);
         let mut case = Case::new(3, config, 7, norm);
         case.lengths = Some(vec![7, 2, 5]);
         let x = case.tensors[0].clone();
@@ -336,7 +348,7 @@ fn pooling_respects_lengths() {
 
 #[test]
 fn wrong_sizes_are_refused() {
-    let config = BlockConfig { l: 4, h: 3, prenorm: true, glu: false, bidirectional: false };
+    let config = config(4, 3, true, false);
     let case = Case::new(2, config, 4, "batch");
     let mut block = Block::<f64>::new(config).unwrap();
     let x = &case.tensors[0];

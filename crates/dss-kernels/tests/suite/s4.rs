@@ -7,7 +7,7 @@ use dss_kernels::s4::{
     Kernel, KernelConfig, LOG_LIMIT, Params, Recurrence, change_length, correct_length,
     kernel_dense, uncorrect_length,
 };
-use dss_kernels::{Conv, Error, Real};
+use dss_kernels::{C64, Conv, Error, Real};
 use proptest::prelude::*;
 use rand::RngExt;
 
@@ -26,12 +26,14 @@ fn gradient<T: Real>(config: KernelConfig, owned: &Owned<T>, dk: &[T]) -> Owned<
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
-    /// K by the generating function is C Ā^l B̄ by dense matrices: odd and even lengths, one mode, two kernels.
+    /// K by the generating function is C Ā^l B̄ by dense matrices: odd and even lengths, one mode, two kernels, one
+    /// system or several.
     #[test]
     fn equals_the_definition(
-        channels in 1..3usize, h in 1..4usize, pairs in 1..9usize, len in 1..150usize, seed in any::<u64>(),
+        channels in 1..3usize, systems in 1..4usize, times in 1..3usize, pairs in 1..9usize, len in 1..150usize,
+        seed in any::<u64>(),
     ) {
-        let config = KernelConfig::new(h, 2 * pairs, len).channels(channels);
+        let config = KernelConfig::new(systems * times, 2 * pairs, len).channels(channels).systems(systems);
         let owned = Owned::random(&config, &mut rng(seed));
         let expected = kernel_dense(&config, &owned.params());
         let e = error(&kernel(config, &owned.corrected(&config).params()), &expected);
@@ -41,12 +43,12 @@ proptest! {
     /// The head of a kernel is the kernel of fewer taps; C̃ can be taken to another length and back.
     #[test]
     fn lengths(pairs in 1..6usize, len in 20..90usize, taps in 1..20usize, seed in any::<u64>()) {
-        let config = KernelConfig::new(2, 2 * pairs, len);
+        let config = KernelConfig::new(2, 2 * pairs, len).systems(1 + pairs % 2);
         let free = Owned::random(&config, &mut rng(seed));
         let owned = free.clone().corrected(&config);
         let whole = kernel(config, &owned.params());
         let head: Vec<f64> = whole.chunks_exact(len).flat_map(|k| k[..taps].to_vec()).collect();
-        let short = KernelConfig::new(2, 2 * pairs, taps);
+        let short = KernelConfig { len: taps, norm_len: taps, ..config };
         prop_assert!(error(&kernel(short.norm_len(len), &owned.params()), &head) <= 1e-11);
         let shorter = Owned { c: change_length(&config, &owned.params(), taps).unwrap(), ..owned.clone() };
         prop_assert!(error(&kernel(short, &shorter.params()), &head) <= 1e-8);
@@ -93,7 +95,8 @@ proptest! {
 fn gradients() {
     for config in [
         KernelConfig::new(3, 10, 45).channels(2),
-        KernelConfig::new(2, 6, 48),
+        KernelConfig::new(4, 6, 48).systems(2),
+        KernelConfig::new(3, 4, 31).systems(3).channels(2),
         KernelConfig::new(2, 2, 1),
         KernelConfig::new(2, 8, 20).norm_len(40),
     ] {
@@ -123,15 +126,19 @@ fn gradients() {
     }
 }
 
-/// A layer as initialised, H = 4, N = 64.
-fn initialised(len: usize) -> (KernelConfig, Owned<f64>) {
-    let config = KernelConfig::new(4, 64, len);
+/// A layer as initialised, H = 4, N = 64, S systems.
+fn initialised(len: usize, systems: usize) -> (KernelConfig, Owned<f64>) {
+    let config = KernelConfig::new(4, 64, len).systems(systems);
     let legs = dss_kernels::init::nplr_legs(64).unwrap();
     let mut owned = Owned::random(&config, &mut rng(11));
-    owned.lambda_re = legs.lambda.iter().map(|z| (-z.re).ln()).collect();
-    owned.lambda_im = legs.lambda.iter().map(|z| z.im).collect();
-    owned.p = legs.p.iter().flat_map(|z| [z.re, z.im]).collect();
-    owned.b = legs.b.iter().flat_map(|z| [z.re, z.im]).collect();
+    // System s is s times as fast.
+    let flat = |x: &[C64]| x.repeat(systems).iter().flat_map(|z| [z.re, z.im]).collect();
+    let scaled = |z: &C64, at: usize| z * (1 + at / legs.lambda.len()) as f64;
+    let lambda: Vec<C64> =
+        legs.lambda.repeat(systems).iter().enumerate().map(|(at, z)| scaled(z, at)).collect();
+    owned.lambda_re = lambda.iter().map(|z| (-z.re).ln()).collect();
+    owned.lambda_im = lambda.iter().map(|z| z.im).collect();
+    (owned.p, owned.b) = (flat(&legs.p), flat(&legs.b));
     (config, owned)
 }
 
@@ -139,16 +146,15 @@ fn initialised(len: usize) -> (KernelConfig, Owned<f64>) {
 #[test]
 fn recurrence_agrees_at_16384() {
     let len = 16384;
-    let (config, owned) = initialised(len);
-    let owned = owned.corrected(&config);
-    let mut rng = rng(5);
-    let u = normal(len * config.h, &mut rng);
-    let e = difference(config, &owned, &u);
-    println!("f64: {e:.1e}");
-    assert!(e <= 1e-10, "{e:.1e}");
-    let e = difference(config, &owned.to_f32(), &to_f32(&u));
-    println!("f32: {e:.1e}");
-    assert!(e <= 1e-5, "{e:.1e}");
+    for systems in [1, 2, 4] {
+        let (config, owned) = initialised(len, systems);
+        let owned = owned.corrected(&config);
+        let u = normal(len * config.h, &mut rng(5));
+        let wide = difference(config, &owned, &u);
+        let narrow = difference(config, &owned.to_f32(), &to_f32(&u));
+        println!("S = {systems}: f64 {wide:.1e}, f32 {narrow:.1e}");
+        assert!(wide <= 1e-10 && narrow <= 1e-5, "S = {systems}: {wide:.1e}, {narrow:.1e}");
+    }
 }
 
 fn difference<T: Real>(config: KernelConfig, owned: &Owned<T>, u: &[T]) -> f64 {
@@ -167,7 +173,7 @@ fn difference<T: Real>(config: KernelConfig, owned: &Owned<T>, u: &[T]) -> f64 {
 #[test]
 fn f32_is_the_rounded_f64() {
     let len = 2048;
-    let (config, owned) = initialised(len);
+    let (config, owned) = initialised(len, 1);
     let narrow = owned.corrected(&config).to_f32();
     let wide = narrow.map(to_f64);
     let (k, exact_k) = (kernel(config, &narrow.params()), kernel(config, &wide.params()));
@@ -183,7 +189,7 @@ fn f32_is_the_rounded_f64() {
 /// A saved state resumes as if nothing had happened; a stream in a batch runs as alone.
 #[test]
 fn states() {
-    let config = KernelConfig::new(3, 10, 50).channels(2);
+    let config = KernelConfig::new(3, 10, 50).channels(2).systems(3);
     let owned = Owned::random(&config, &mut rng(1)).corrected(&config);
     let model = Recurrence::new(config, &owned.params()).unwrap();
     let u = normal(20 * 3, &mut rng(2));
@@ -221,6 +227,8 @@ fn errors_say_what_is_wrong() {
         |config: KernelConfig| matches!(Kernel::<f32>::new(config), Err(Error::Invalid { .. }));
     assert!(invalid(KernelConfig::new(2, 7, 16)) && invalid(KernelConfig::new(0, 8, 16)));
     assert!(invalid(KernelConfig::new(2, 8, 16).norm_len(15)));
+    assert!(invalid(KernelConfig::new(4, 8, 16).systems(3)));
+    assert!(invalid(KernelConfig::new(4, 8, 16).systems(0)));
     let config = KernelConfig::new(2, 8, 16);
     let mut owned = Owned::random(&config, &mut rng(4));
     // Ā = I to the last bit: there is no way back from C̃ = 0.
@@ -244,7 +252,7 @@ fn errors_say_what_is_wrong() {
 #[cfg(feature = "rayon")]
 #[test]
 fn threads_do_not_change_a_bit() {
-    let config = KernelConfig::new(17, 12, 90).channels(2);
+    let config = KernelConfig::new(18, 12, 90).channels(2).systems(6);
     let all = |threads: usize| -> Vec<u64> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {

@@ -2,7 +2,7 @@
 
 use crate::common::random::{layer, normal, rng};
 use crate::common::to_f32;
-use dss_kernels::block::{Block, BlockConfig, BlockParams, Norm, NormParams};
+use dss_kernels::block::{Block, BlockConfig, BlockParams, Gelu, Norm, NormParams};
 use dss_kernels::kernel::{Kernel, KernelConfig, Variant};
 use dss_kernels::{Conv, Scan};
 
@@ -84,7 +84,8 @@ fn block(threads: usize, b: usize, h: usize, l: usize, prenorm: bool) -> Vec<u32
             lengths: None,
             past: None,
         };
-        let config = BlockConfig { l, h, prenorm, glu: false, bidirectional: false };
+        let gelu = Gelu::Erf;
+        let config = BlockConfig { l, h, prenorm, glu: false, bidirectional: false, gelu };
         let mut block = Block::new(config).unwrap();
         let (mut y, mut dx) = (vec![0.0; x.len()], vec![0.0; x.len()]);
         let (saved, _) = block.forward(&x, &params, &mut y, true).unwrap();

@@ -1,6 +1,8 @@
 //! The layer and the block around it (§3.2).
 
-use burn::tensor::{Tensor, activation::sigmoid};
+use burn::tensor::Tensor;
+use burn::tensor::activation::{sigmoid, tanh};
+use dss_format::Gelu;
 
 use super::{conv, norm, position_mask};
 use crate::ops::{BatchStats, BlockParams, BlockSpec};
@@ -35,13 +37,13 @@ fn layer(u: Tensor<3>, params: &BlockParams, spec: &BlockSpec) -> Tensor<3> {
         None => u,
     };
     let (k, d, past) = (params.k.clone(), params.d.clone(), params.past.clone());
-    let y = mix(u, k, d, past, spec.bidirectional);
+    let y = activated(mix(u, k, d, past, spec.bidirectional), spec.gelu);
     let y = dropped(y, spec, 0);
     let y = project(y, params.out_weight.clone(), params.out_bias.clone(), spec.glu);
     dropped(y, spec, 1)
 }
 
-/// GELU(K * u + D·u + past): `[B, L, H]` -> `[B, L, H]`.
+/// K * u + D·u + past: `[B, L, H]` -> `[B, L, H]`.
 pub(crate) fn mix(
     u: Tensor<3>,
     k: Tensor<3>,
@@ -51,16 +53,31 @@ pub(crate) fn mix(
 ) -> Tensor<3> {
     let skip = u.clone() * d.unsqueeze();
     let y = conv(u, k, bidirectional) + skip;
-    gelu(match past {
+    match past {
         Some(past) => y + past,
         None => y,
-    })
+    }
+}
+
+/// GELU of one form or the other.
+pub(crate) fn activated<const D: usize>(x: Tensor<D>, form: Gelu) -> Tensor<D> {
+    match form {
+        Gelu::Erf => gelu(x),
+        Gelu::Tanh => gelu_tanh(x),
+    }
 }
 
 /// x·Φ(x) with the error function itself, differentiated as such on every backend.
 pub(crate) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     let cdf = ((x.clone() * std::f64::consts::FRAC_1_SQRT_2).erf() + 1.0) * 0.5;
     x * cdf
+}
+
+/// ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+fn gelu_tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    let cube = x.clone() * x.clone() * x.clone();
+    let inner = (x.clone() + cube * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
+    x * (tanh(inner) + 1.0) * 0.5
 }
 
 /// The output projection, with GLU a·sigmoid(b) of its two halves (a, b): `[.., H]` -> `[.., H]`.

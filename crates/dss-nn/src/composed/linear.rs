@@ -1,10 +1,8 @@
 //! Linear maps of rows, and the feed-forward part of a block.
 
 use burn::tensor::Tensor;
-use burn::tensor::activation::tanh;
-use dss_format::Gelu;
 
-use super::gelu;
+use super::activated;
 use crate::ops::FeedForwardParams;
 
 /// W·x + b: `[R, in]` -> `[R, out]`.
@@ -27,21 +25,11 @@ pub fn feed_forward(x: Tensor<3>, params: &FeedForwardParams) -> Tensor<3> {
     let [batch, l, h] = x.dims();
     let [hidden, out] = params.maps.clone();
     let z = linear(x.reshape([batch * l, h]), hidden.0, Some(hidden.1));
-    let mut g = match params.gelu {
-        Gelu::Erf => gelu(z),
-        Gelu::Tanh => gelu_tanh(z),
-    };
+    let mut g = activated(z, params.gelu);
     if let Some(mask) = params.mask.clone() {
         let width = g.dims()[1];
         let dropped = g.reshape([batch, l, width]) * mask.unsqueeze_dim(1);
         g = dropped.reshape([batch * l, width]);
     }
     linear(g, out.0, Some(out.1)).reshape([batch, l, h])
-}
-
-/// ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
-fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
-    let cube = x.clone() * x.clone() * x.clone();
-    let inner = (x.clone() + cube * 0.044715) * (2.0 / std::f64::consts::PI).sqrt();
-    x * (tanh(inner) + 1.0) * 0.5
 }

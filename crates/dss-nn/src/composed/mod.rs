@@ -17,7 +17,7 @@ mod s4;
 mod s4d;
 
 pub use block::block;
-pub(crate) use block::{gelu, mix, project};
+pub(crate) use block::{activated, gelu, mix, project};
 pub use conv::conv;
 pub(crate) use conv::conv_dense;
 pub use embed::embed;

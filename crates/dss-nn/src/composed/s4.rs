@@ -20,6 +20,7 @@ use dss_kernels::s4::LOG_LIMIT;
 
 use super::complex::Complex;
 use super::dft::Dft;
+use super::kernel::per_channel;
 use super::{constant, work_dtype};
 use crate::ops::{S4Params, S4Spec};
 
@@ -32,11 +33,18 @@ pub fn s4_kernel(params: &S4Params, spec: &S4Spec) -> Tensor<3> {
     let (device, dtype, work) = (params.c.device(), params.c.dtype(), work_dtype(&params.c));
     let [channels, h, pairs, _] = params.c.dims();
     let exp = |x: &Tensor<1>| x.clone().cast(work).clamp(-LOG_LIMIT, LOG_LIMIT).exp();
-    let vector = |x: &Tensor<2>| Complex::pairs(x.clone().cast(work)).reshape([1, 1, pairs]);
+    // [S·N/2] -> [1, 1, N/2] or [H, 1, N/2]
+    let of_channels = |x: Complex<1>| -> Complex<3> {
+        x.map(|x| per_channel(x.unsqueeze(), h, pairs).unsqueeze_dim(1))
+    };
+    let vector = |x: &Tensor<2>| {
+        let modes = x.dims()[0];
+        of_channels(Complex::pairs(x.clone().cast(work)).reshape([modes]))
+    };
 
     let delta = exp(&params.delta_log).reshape([h, 1, 1]);
     let lambda = Complex::new(-exp(&params.lambda_re), params.lambda_im.clone().cast(work));
-    let w = lambda.reshape([1, 1, pairs]).scale(delta.clone()); // [H, 1, N/2]
+    let w = of_channels(lambda).scale(delta.clone()); // [H, 1, N/2]
     let (p, b) = (vector(&params.p), vector(&params.b));
     let c = Complex::pairs(params.c.clone().cast(work)).reshape([channels, h, pairs]);
     let c = c.map(|c| c.swap_dims(0, 1)).scale(delta.clone()); // [H, C, N/2], times Δ

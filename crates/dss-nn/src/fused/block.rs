@@ -22,10 +22,10 @@ pub fn block(
     spec: &BlockSpec,
 ) -> (Tensor<3>, Option<BatchStats>) {
     let [_, l, h] = x.dims();
-    let BlockSpec { prenorm, glu, bidirectional, .. } = *spec;
+    let BlockSpec { prenorm, glu, bidirectional, gelu, .. } = *spec;
     let seen = ObservedMoments::default();
     let op = BlockOp {
-        config: BlockConfig { l, h, prenorm, glu, bidirectional },
+        config: BlockConfig { l, h, prenorm, glu, bidirectional, gelu: gelu.into() },
         norm: HostNorm::new(&spec.norm),
         masks: spec.masks.as_ref().map(|masks| masks.each_ref().map(constants)),
         lengths: spec.lengths.clone(),

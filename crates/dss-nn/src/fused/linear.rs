@@ -77,11 +77,7 @@ impl FeedForwardOp {
     fn params<'a, T: Float>(&self, inputs: &'a [FlexTensor]) -> block::FeedForwardParams<'a, T> {
         let map =
             |i: usize| LinearParams { weight: slice(&inputs[i]), bias: slice(&inputs[i + 1]) };
-        let gelu = match self.0 {
-            Gelu::Erf => block::Gelu::Erf,
-            Gelu::Tanh => block::Gelu::Tanh,
-        };
-        let mask = inputs.get(5).map(slice);
+        let (gelu, mask) = (self.0.into(), inputs.get(5).map(slice));
         block::FeedForwardParams { hidden: map(1), out: map(3), gelu, mask }
     }
 }

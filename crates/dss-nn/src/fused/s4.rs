@@ -33,7 +33,10 @@ impl S4Op {
     fn config(&self, inputs: &[FlexTensor]) -> KernelConfig {
         let shape = inputs[4].shape();
         let S4Spec { taps, norm_len } = self.0;
-        KernelConfig::new(shape[1], 2 * shape[2], taps).channels(shape[0]).norm_len(norm_len)
+        KernelConfig::new(shape[1], 2 * shape[2], taps)
+            .channels(shape[0])
+            .norm_len(norm_len)
+            .systems(inputs[0].shape()[0] / shape[2])
     }
 }
 

@@ -15,16 +15,16 @@ use crate::error::{Error, Result};
 use crate::linear::{Linear, parameter};
 use crate::ops::{S4Params, S4Spec};
 
-/// An S4 layer, one of each conjugate pair of states stored. Λ, P and B are shared by the channels.
+/// An S4 layer, one of each conjugate pair of states stored. Channels with the same h mod S share Λ, P and B.
 #[derive(Module, Debug)]
 pub struct S4Layer {
-    /// Λ_re: `[N/2]`, Re λ = −exp(Λ_re). Λ, P and B start as HiPPO-LegS.
+    /// Λ_re: `[S·N/2]`, Re λ = −exp(Λ_re). Λ, P and B start as HiPPO-LegS.
     pub lambda_re: Param<Tensor<1>>,
-    /// Λ_im: `[N/2]`.
+    /// Λ_im: `[S·N/2]`.
     pub lambda_im: Param<Tensor<1>>,
-    /// P: `[N/2, 2]`.
+    /// P: `[S·N/2, 2]`.
     pub p: Param<Tensor<2>>,
-    /// B: `[N/2, 2]`.
+    /// B: `[S·N/2, 2]`.
     pub b: Param<Tensor<2>>,
     /// C̃ = C·(I − Ā^L): `[C, H, N/2, 2]`; C starts complex standard normal.
     pub c: Param<Tensor<4>>,
@@ -43,20 +43,21 @@ pub struct S4Layer {
 impl S4Layer {
     /// C is drawn and C̃ made of it, O(H·N³·log L), unless a checkpoint's replaces it.
     pub(super) fn init(config: &S4Config, context: MixerContext, init: &Init) -> Result<Self> {
-        let S4Config { n, delta_min: low, delta_max: high, .. } = *config;
+        let S4Config { n, ssms, delta_min: low, delta_max: high, .. } = *config;
         let (channels, h, pairs) = (context.kernels(), context.h, n / 2);
         let init::Nplr { lambda, p, b } = init::nplr_legs(n)?;
-        let flat = |x: &[C64]| x.iter().flat_map(|z| [z.re, z.im]).collect();
+        let flat = |x: &[C64]| x.repeat(ssms).iter().flat_map(|z| [z.re, z.im]).collect();
+        let lambda = lambda.repeat(ssms);
         let c = init::s4_c(channels, h, pairs, &mut init.stream("c"));
         let delta_log = init::delta_log(h, low, high, &mut init.stream("delta_log"))?;
         let re = lambda.iter().map(|z| (-z.re).ln()).collect();
         let im = lambda.iter().map(|z| z.im).collect();
         let (d, out) = d_and_out(config.glu, h, init);
         let mut layer = Self {
-            lambda_re: parameter(re, [pairs], init.device),
-            lambda_im: parameter(im, [pairs], init.device),
-            p: parameter(flat(&p), [pairs, 2], init.device),
-            b: parameter(flat(&b), [pairs, 2], init.device),
+            lambda_re: parameter(re, [ssms * pairs], init.device),
+            lambda_im: parameter(im, [ssms * pairs], init.device),
+            p: parameter(flat(&p), [ssms * pairs, 2], init.device),
+            b: parameter(flat(&b), [ssms * pairs, 2], init.device),
             c: parameter(c, [channels, h, pairs, 2], init.device),
             delta_log: parameter(delta_log, [h], init.device),
             d,
@@ -98,7 +99,8 @@ impl S4Layer {
     /// The sizes of kernels at the training length.
     fn sizes(&self) -> s4::KernelConfig {
         let channels = self.context.kernels();
-        s4::KernelConfig::new(self.context.h, self.config.n, self.norm_len()).channels(channels)
+        let S4Config { n, ssms, .. } = self.config;
+        s4::KernelConfig::new(self.context.h, n, self.norm_len()).channels(channels).systems(ssms)
     }
 
     fn host(&self) -> Host {
@@ -148,7 +150,7 @@ impl StateSpace for S4Layer {
             delta_log_re: delta_log.clone(),
             delta_log_im: delta_log,
             tied: true,
-            systems: 1,
+            systems: self.config.ssms,
             step: ModeStep::LowRank,
             initial: pairs(&init::skew_hippo(self.config.n / 2).unwrap_or_default()),
             initial_name: "initial (HiPPO-LegS)",

@@ -113,7 +113,7 @@ impl<S: StateSpace> SequenceMixer for S {
         let u = cut(u, pass.lengths.as_deref().filter(|_| bidirectional));
         let y =
             composed::mix(u, prepared.expect_kernel(), d.val(), pass.past.clone(), bidirectional);
-        let y = pass.dropped(y, 0);
+        let y = pass.dropped(composed::activated(y, settings.gelu), 0);
         composed::project(y, out.weight.val(), out.bias.val(), settings.glu)
     }
 
@@ -139,6 +139,7 @@ impl<S: StateSpace> SequenceMixer for S {
             prenorm: norm.prenorm,
             norm: norm.mode.clone(),
             glu: settings.glu,
+            gelu: settings.gelu,
             bidirectional,
             lengths: pass.lengths.clone().filter(|_| bidirectional),
             masks: pass.masks.clone(),
@@ -158,7 +159,7 @@ impl<S: StateSpace> SequenceMixer for S {
     fn step(&self, state: &mut MixerState, u: Tensor<2>) -> Result<Tensor<2>> {
         let SsmParts { settings, d, out } = self.parts();
         let y = state.step(u.clone())?;
-        let y = composed::gelu(y + u * d.val().unsqueeze());
+        let y = composed::activated(y + u * d.val().unsqueeze(), settings.gelu);
         Ok(composed::project(y, out.weight.val(), out.bias.val(), settings.glu))
     }
 

@@ -109,6 +109,7 @@ fn mixers() -> Vec<MixerConfig> {
     for glu in [false, true] {
         all.push(S4dConfig { glu, ssms: 2, ..s4d(4) }.into());
         all.push(DssConfig { glu, ssms: 2, ..dss(3) }.into());
+        all.push(S4Config { glu, ssms: 2, ..s4(4) }.into());
         all.push(S4Config { glu, ..s4(4) }.into());
         all.push(S4dConfig { glu, ..s4d(4) }.into());
         for variant in [Variant::Softmax, Variant::Exp, Variant::ExpNoScale] {

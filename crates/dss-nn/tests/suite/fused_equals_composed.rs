@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::random::Random;
 use crate::common::{grad, values};
 use burn::tensor::{DType, Gradients, Int, Tensor, TensorData};
-use dss_nn::config::{Delta, Discretisation, Pool, Variant};
+use dss_nn::config::{Delta, Discretisation, Gelu, Pool, Variant};
 use dss_nn::ops::{
     BatchStats, BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode, S4Params, S4Spec,
     S4dParams, S4dSpec,
@@ -90,36 +90,39 @@ fn kernels() {
     }
 }
 
-/// Λ_re, Λ_im and Δ_log of S4 and S4D: H channels, N/2 pairs.
-fn poles(random: &mut Random, h: usize, pairs: usize) -> [Tensor<1>; 3] {
-    let lambda_re = (random.tensor([pairs]) * 0.3 - 0.7).detach().require_grad();
-    let lambda_im = (random.tensor([pairs]) * 8.0).detach().require_grad();
+/// Λ_re, Λ_im and Δ_log of S4 and S4D: H channels, modes = S·N/2.
+fn poles(random: &mut Random, h: usize, modes: usize) -> [Tensor<1>; 3] {
+    let lambda_re = (random.tensor([modes]) * 0.3 - 0.7).detach().require_grad();
+    let lambda_im = (random.tensor([modes]) * 8.0).detach().require_grad();
     let delta_log = (random.tensor([h]) - 3.0).detach().require_grad();
     [lambda_re, lambda_im, delta_log]
 }
 
-/// Channels, H, N/2, taps, and the length of C̃.
-const S4_SIZES: [[usize; 5]; 7] = [
-    [1, 1, 1, 1, 1],
-    [1, 2, 1, 2, 2],
-    [1, 3, 4, 7, 7],
-    [2, 5, 3, 33, 40],
-    [2, 4, 9, 300, 300],
-    [1, 2, 3, 97, 97],
-    [1, 2, 16, 50, 1000],
+/// Channels, H, S, N/2, taps, and the length of C̃.
+const S4_SIZES: [[usize; 6]; 9] = [
+    [1, 1, 1, 1, 1, 1],
+    [1, 2, 1, 1, 2, 2],
+    [1, 3, 1, 4, 7, 7],
+    [2, 5, 1, 3, 33, 40],
+    [2, 4, 1, 9, 300, 300],
+    [1, 2, 1, 3, 97, 97],
+    [1, 2, 1, 16, 50, 1000],
+    [2, 4, 2, 3, 33, 40],
+    [1, 3, 3, 4, 60, 60],
 ];
 
 #[test]
 fn s4_kernels() {
     for dtype in DTYPES {
         let mut random = Random::new(5, dtype);
-        for [c, h, pairs, taps, norm_len] in S4_SIZES {
-            let [lambda_re, lambda_im, delta_log] = poles(&mut random, h, pairs);
+        for [c, h, systems, pairs, taps, norm_len] in S4_SIZES {
+            let modes = systems * pairs;
+            let [lambda_re, lambda_im, delta_log] = poles(&mut random, h, modes);
             let params = S4Params {
                 lambda_re,
                 lambda_im,
-                p: random.leaf([pairs, 2]),
-                b: random.leaf([pairs, 2]),
+                p: random.leaf([modes, 2]),
+                b: random.leaf([modes, 2]),
                 c: random.leaf([c, h, pairs, 2]),
                 delta_log,
             };
@@ -130,7 +133,7 @@ fn s4_kernels() {
                 let gradients = gradients!(lambda_re, lambda_im, p, b, c, delta_log);
                 results(kernel(&params, &spec), &dk, gradients)
             };
-            let what = format!("S4 {spec:?}, C = {c}, H = {h}, N/2 = {pairs}");
+            let what = format!("S4 {spec:?}, C = {c}, H = {h}, S = {systems}, N/2 = {pairs}");
             assert_same(&what, dtype, &run(composed::s4_kernel), &run(fused::s4_kernel));
         }
     }
@@ -141,8 +144,8 @@ fn s4d_kernels() {
     for dtype in DTYPES {
         let mut random = Random::new(6, dtype);
         for discretisation in [Discretisation::Zoh, Discretisation::Bilinear] {
-            for [c, h, pairs, taps, _] in S4_SIZES {
-                let [lambda_re, lambda_im, delta_log] = poles(&mut random, h, pairs);
+            for [c, h, systems, pairs, taps, _] in S4_SIZES {
+                let [lambda_re, lambda_im, delta_log] = poles(&mut random, h, systems * pairs);
                 let c_param = random.leaf([c, h, pairs, 2]);
                 let params = S4dParams { lambda_re, lambda_im, c: c_param, delta_log };
                 let spec = S4dSpec { discretisation, taps };
@@ -152,7 +155,7 @@ fn s4d_kernels() {
                     let gradients = gradients!(lambda_re, lambda_im, c, delta_log);
                     results(kernel(&params, &spec), &dk, gradients)
                 };
-                let what = format!("S4D {spec:?}, C = {c}, H = {h}, N/2 = {pairs}");
+                let what = format!("S4D {spec:?}, C = {c}, H = {h}, S = {systems}, N/2 = {pairs}");
                 assert_same(&what, dtype, &run(composed::s4d_kernel), &run(fused::s4d_kernel));
             }
         }
@@ -215,6 +218,7 @@ fn check_block(random: &mut Random, [batch, l, h]: [usize; 3], options: Options)
         prenorm,
         norm: norm_mode(random, norm, batch, l, h),
         glu,
+        gelu: if short_kernel == prenorm { Gelu::Tanh } else { Gelu::Erf },
         bidirectional,
         lengths,
         masks,

@@ -2,7 +2,7 @@
 
 use crate::common::{FORMS, Golden, assert_close, channels_last, device, grad, tensor, values};
 use burn::tensor::Tensor;
-use dss_nn::config::Form;
+use dss_nn::config::{Form, Gelu};
 use dss_nn::ops::{BlockParams, BlockSpec, KernelParams, KernelSpec, NormMode};
 
 #[test]
@@ -55,6 +55,7 @@ fn check(golden: &Golden, form: Form) {
         prenorm: true,
         norm: NormMode::BatchEval { eps: 0.0, mean: ones() - 1.0, var: ones() },
         glu,
+        gelu: Gelu::Erf,
         bidirectional: golden.flag("bidirectional"),
         lengths: None,
         masks: None,

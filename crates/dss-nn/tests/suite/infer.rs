@@ -307,7 +307,9 @@ fn recurrent_nets() {
     let outputs = [OutputKind::Sequence { outputs: 5 }, OutputKind::Position { outputs: 4 }];
     let systems = [
         DssConfig { n: 4, ssms: 2, lambda_init: LambdaInit::Random, ..DssConfig::default() }.into(),
-        S4dConfig { n: 4, ssms: 6, ..S4dConfig::default() }.into(),
+        S4dConfig { n: 4, ssms: 6, ssm_gelu: Gelu::Tanh, ..S4dConfig::default() }.into(),
+        S4Config { n: 4, ssms: 2, ..S4Config::default() }.into(),
+        S4Config { n: 4, ssms: 6, ssm_gelu: Gelu::Tanh, ..S4Config::default() }.into(),
     ];
     for (seed, mixer) in (300_u64..).zip(recurrent_mixers().into_iter().chain(systems)) {
         let output = outputs[seed as usize % 2];

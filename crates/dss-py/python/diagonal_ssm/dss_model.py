@@ -152,7 +152,8 @@ class Mixer(nn.Module):
         return dss_modes(p["lambda"], p["delta_log"], p["w"], self.settings["variant"], self.norm_len())
 
     def project(self, v):
-        y = self.out(F.gelu(v))
+        tanh = self.settings.get("ssm_gelu") == "tanh"
+        y = self.out(F.gelu(v, approximate="tanh" if tanh else "none"))
         return F.glu(y, -1) if self.glu else y
 
     def forward(self, u):

@@ -1,8 +1,8 @@
 //! S4 layers for the tests.
 
 use crate::common::{Golden, to_f32};
-use dss_kernels::init;
 use dss_kernels::s4::{KernelConfig, ParamGrads, Params, correct_length};
+use dss_kernels::{C64, init};
 use rand::{Rng, RngExt};
 
 /// Owned parameters.
@@ -36,10 +36,11 @@ impl Owned<f64> {
     pub fn random(config: &KernelConfig, rng: &mut impl Rng) -> Self {
         let legs = init::nplr_legs(config.n).unwrap();
         let mut moved = |x: f64| x * rng.random_range(0.8..1.25);
-        let lambda_re = legs.lambda.iter().map(|z| moved(-z.re).ln()).collect();
-        let lambda_im = legs.lambda.iter().map(|z| moved(z.im)).collect();
-        let p = legs.p.iter().flat_map(|z| [moved(z.re), moved(0.3 * z.re)]).collect();
-        let b = legs.b.iter().flat_map(|z| [moved(z.re), moved(-0.2 * z.re)]).collect();
+        let each = |x: &[C64]| x.repeat(config.systems).into_iter();
+        let lambda_re = each(&legs.lambda).map(|z| moved(-z.re).ln()).collect();
+        let lambda_im = each(&legs.lambda).map(|z| moved(z.im)).collect();
+        let p = each(&legs.p).flat_map(|z| [moved(z.re), moved(0.3 * z.re)]).collect();
+        let b = each(&legs.b).flat_map(|z| [moved(z.re), moved(-0.2 * z.re)]).collect();
         let c = init::s4_c(config.channels, config.h, config.pairs(), rng);
         let delta_log = init::delta_log(config.h, init::DT_MIN, init::DT_MAX, rng).unwrap();
         Self { lambda_re, lambda_im, p, b, c, delta_log }

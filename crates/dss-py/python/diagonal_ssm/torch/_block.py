@@ -145,7 +145,7 @@ class DSSBlock(nn.Module):
         mixer, norm = self.mixer, self.norm
         tensors = [x, mixer.kernel(x.shape[1]), mixer.d, mixer.out.weight, mixer.out.bias, norm.gamma, norm.beta]
         given = norm.statistics() if mode == "batch-eval" else []
-        settings = (self.prenorm, mixer.glu, mixer.bidirectional, mode, norm.eps)
+        settings = (self.prenorm, mixer.glu, mixer.gelu == "tanh", mixer.bidirectional, mode, norm.eps)
         y, *_, mean, var = _ops.block(tensors, given, masks, lengths, norm.counted(lengths), *settings)
         if mode == "batch":
             norm.remember(mean, var)
@@ -175,5 +175,5 @@ class DSSBlock(nn.Module):
         mixer = self.mixer
         if not masks:
             return mixer.project(mixer.mixed(u, lengths))
-        v = nn.functional.gelu(mixer.mixed(u, lengths)) * masks[0][:, None]
+        v = mixer.activated(mixer.mixed(u, lengths)) * masks[0][:, None]
         return mixer.gate(mixer.out(v)) * masks[1][:, None]

@@ -23,7 +23,8 @@ def ssm_kernel(kind: str, params: Sequence[Tensor], taps: int, norm_len: int) ->
     Args:
         kind: "softmax", "exp" or "exp-no-scale" with parameters lambda [N, 2] or [S, N, 2], delta_log [H] or [H, 2] and
             w [C, H, N, 2]; "s4d-zoh" or "s4d-bilinear" with lambda_re, lambda_im [N/2] or [S, N/2], delta_log [H] and
-            c [C, H, N/2, 2]; "s4" with lambda_re, lambda_im [N/2], p, b [N/2, 2], delta_log [H] and c [C, H, N/2, 2].
+            c [C, H, N/2, 2]; "s4" with lambda_re, lambda_im [N/2] or [S, N/2], p, b [N/2, 2] or [S, N/2, 2], delta_log [H]
+            and c [C, H, N/2, 2].
         params: those, in that order.
         taps: the length of the kernel.
         norm_len: the length of the softmax's normaliser, or the one that S4's c is corrected for.
@@ -71,16 +72,19 @@ class SSMLayer(nn.Module):
     kernel_len: int
     bidirectional: bool
     glu: bool
+    gelu: str
     d: nn.Parameter
     out: nn.Linear
 
-    def __init__(self, d_model: int, l_max: int, bidirectional: bool, glu: bool, kernel_len: int) -> None:
+    def __init__(self, d_model: int, l_max: int, bidirectional: bool, glu: bool, kernel_len: int, gelu: str) -> None:
         super().__init__()
+        if gelu not in ("erf", "tanh"):
+            raise ValueError(f'gelu must be "erf" or "tanh", but is {gelu!r}')
         if d_model < 1 or l_max < 1 or kernel_len < 0:
             given = f"{d_model}, {l_max} and {kernel_len}"
             raise ValueError(f"d_model and l_max must be at least 1 and kernel_len at least 0, but they are {given}")
         self.d_model, self.l_max, self.kernel_len = d_model, l_max, kernel_len
-        self.bidirectional, self.glu = bidirectional, glu
+        self.bidirectional, self.glu, self.gelu = bidirectional, glu, gelu
         self.d = nn.Parameter(torch.randn(d_model))
         self.out = nn.Linear(d_model, 2 * d_model if glu else d_model)
         self._tables: Optional[tuple[Any, Any]] = None
@@ -101,7 +105,11 @@ class SSMLayer(nn.Module):
 
     def project(self, v: Tensor) -> Tensor:
         """Out(GELU(v)) [.., H] for v [.., H], with the gate of a GLU."""
-        return self.gate(self.out(F.gelu(v)))
+        return self.gate(self.out(self.activated(v)))
+
+    def activated(self, v: Tensor) -> Tensor:
+        """GELU(v), in the form that `gelu` says."""
+        return F.gelu(v, approximate="tanh" if self.gelu == "tanh" else "none")
 
     def gate(self, y: Tensor) -> Tensor:
         """[.., H] from the output of `out`."""
@@ -195,6 +203,7 @@ class DSSLayer(SSMLayer):
         kernel_len: a layer sees no further back than this; 0: no limit.
         ssms: channel h has the lambda of system h mod `ssms`; 1: one lambda for all channels.
         dt_min, dt_max: between which the time scales start, evenly in their logarithm.
+        gelu: "erf", the exact GELU, or "tanh", its approximation.
 
     Parameters: `lambda` [N, 2] ([S, N, 2] for several systems; for the exp variants its first column is log(-Re)),
     `delta_log` [H, 2] (tied: [H]), `w` [C, H, N, 2] with C = 2 if bidirectional, else 1; `d` [H], `out`.
@@ -217,8 +226,9 @@ class DSSLayer(SSMLayer):
         ssms: int = 1,
         dt_min: float = 0.001,
         dt_max: float = 0.1,
+        gelu: str = "erf",
     ) -> None:
-        super().__init__(d_model, l_max, bidirectional, glu, kernel_len)
+        super().__init__(d_model, l_max, bidirectional, glu, kernel_len, gelu)
         if variant not in ("softmax", "exp", "exp-no-scale"):
             raise ValueError(f'variant must be "softmax", "exp" or "exp-no-scale", but is {variant!r}')
         self.kind = variant
@@ -234,7 +244,8 @@ class S4DLayer(SSMLayer):
     """S4D (Gu, Gupta, Goel and Ré 2022): [B, L, H] -> [B, L, H]. N/2 of the N states of a channel are stored.
 
     Args:
-        d_model, d_state, l_max, bidirectional, glu, kernel_len, ssms, dt_min, dt_max: as in `DSSLayer`; N is even.
+        d_model, d_state, l_max, bidirectional, glu, kernel_len, ssms, dt_min, dt_max, gelu: as in `DSSLayer`;
+            N is even.
         init: how lambda starts, "legs", "lin" or "inv".
         discretisation: "zoh" (zero-order hold) or "bilinear".
 
@@ -261,8 +272,9 @@ class S4DLayer(SSMLayer):
         ssms: int = 1,
         dt_min: float = 0.001,
         dt_max: float = 0.1,
+        gelu: str = "erf",
     ) -> None:
-        super().__init__(d_model, l_max, bidirectional, glu, kernel_len)
+        super().__init__(d_model, l_max, bidirectional, glu, kernel_len, gelu)
         if discretisation not in ("zoh", "bilinear"):
             raise ValueError(f'discretisation must be "zoh" or "bilinear", but is {discretisation!r}')
         self.kind = f"s4d-{discretisation}"
@@ -278,8 +290,8 @@ class S4Layer(SSMLayer):
 
     Args: as in `DSSLayer`. A sequence is at most `l_max` long; streams have no end.
 
-    Parameters: `lambda_re`, `lambda_im` [N/2], `p`, `b` [N/2, 2], `c` [C, H, N/2, 2] (corrected for `l_max`),
-    `delta_log` [H], `d` [H], `out`.
+    Parameters: `lambda_re`, `lambda_im` [N/2], `p`, `b` [N/2, 2] (with a first axis S for several systems),
+    `c` [C, H, N/2, 2] (corrected for `l_max`), `delta_log` [H], `d` [H], `out`.
     """
 
     kind: str = "s4"
@@ -299,17 +311,19 @@ class S4Layer(SSMLayer):
         bidirectional: bool = False,
         glu: bool = False,
         kernel_len: int = 0,
+        ssms: int = 1,
         dt_min: float = 0.001,
         dt_max: float = 0.1,
+        gelu: str = "erf",
     ) -> None:
-        super().__init__(d_model, l_max, bidirectional, glu, kernel_len)
+        super().__init__(d_model, l_max, bidirectional, glu, kernel_len, gelu)
         self.delta_log = _delta_log((d_model,), dt_min, dt_max)
         c = _complex_normal(2 if bidirectional else 1, d_model, d_state // 2).double()
         delta_log = self.delta_log.detach().double()
         found = _native.s4_init(d_state, self.norm_len, delta_log.numpy(), c.numpy())
         lam, p, b, c = (torch.from_numpy(x).to(self.d.dtype) for x in found)
-        self.lambda_re, self.lambda_im = nn.Parameter(torch.log(-lam[:, 0])), nn.Parameter(lam[:, 1].clone())
-        self.p, self.b = nn.Parameter(p), nn.Parameter(b)
+        shared = torch.log(-lam[:, 0]), lam[:, 1].clone(), p, b
+        self.lambda_re, self.lambda_im, self.p, self.b = (nn.Parameter(_per_system(x, ssms, d_model)) for x in shared)
         self.c = nn.Parameter(c.reshape(-1, d_model, len(lam), 2))
 
     def kernel(self, length: int) -> Tensor:

@@ -58,12 +58,13 @@ def _layer(settings: dict[str, Any], h: int, length: int, bidirectional: bool) -
         "bidirectional": bidirectional,
         "glu": settings["glu"],
         "kernel_len": settings["kernel_len"],
+        "ssms": settings.get("ssms", 1),
         "dt_min": settings["delta_min"],
         "dt_max": settings["delta_max"],
+        "gelu": settings.get("ssm_gelu", "erf"),
     }
     if kind == "s4":
         return S4Layer(h, n, length, **shared)
-    shared["ssms"] = settings.get("ssms", 1)
     if kind == "dss":
         return DSSLayer(h, n, length, settings["variant"], tied_delta=settings["delta"] == "tied", **shared)
     if kind == "s4d":

@@ -135,6 +135,7 @@ class _Spec(NamedTuple):
 
     prenorm: bool
     glu: bool
+    gelu_tanh: bool
     bidirectional: bool
     norm: str
     eps: float
@@ -142,12 +143,12 @@ class _Spec(NamedTuple):
     counted: Optional[list[int]]
 
 
-def _spec(x, lengths, counted, prenorm, glu, bidirectional, norm, eps) -> _Spec:
+def _spec(x, lengths, counted, prenorm, glu, gelu_tanh, bidirectional, norm, eps) -> _Spec:
     lists = [None if given is None else given.tolist() for given in (lengths, counted)]
     for length in lists[0] or []:
         if not 0 <= length <= x.shape[1]:
             raise ValueError(f"lengths must be from 0 to L = {x.shape[1]}, but one is {length}")
-    return _Spec(prenorm, glu, bidirectional, norm, eps, lists[0] if bidirectional else None, lists[1])
+    return _Spec(prenorm, glu, gelu_tanh, bidirectional, norm, eps, lists[0] if bidirectional else None, lists[1])
 
 
 def _block_outputs(tensors, prenorm, norm):
@@ -169,6 +170,7 @@ def block(
     counted: Optional[Tensor],
     prenorm: bool,
     glu: bool,
+    gelu_tanh: bool,
     bidirectional: bool,
     norm: str,
     eps: float,
@@ -178,7 +180,7 @@ def block(
     y, v, s, mean, rstd, *moments = [t.numpy() for t in out]
     _native.block_forward(
         [_array(t) for t in tensors],
-        _spec(tensors[0], lengths, counted, prenorm, glu, bidirectional, norm, eps),
+        _spec(tensors[0], lengths, counted, prenorm, glu, gelu_tanh, bidirectional, norm, eps),
         [_array(t) for t in given] or None,
         [_array(t) for t in masks] or None,
         y,
@@ -189,7 +191,7 @@ def block(
 
 
 @block.register_fake
-def _(tensors, given, masks, lengths, counted, prenorm, glu, bidirectional, norm, eps):
+def _(tensors, given, masks, lengths, counted, prenorm, glu, gelu_tanh, bidirectional, norm, eps):
     return _block_outputs(tensors, prenorm, norm)
 
 
@@ -202,6 +204,7 @@ def _block_backward(
     counted: Optional[Tensor],
     prenorm: bool,
     glu: bool,
+    gelu_tanh: bool,
     bidirectional: bool,
     norm: str,
     eps: float,
@@ -212,7 +215,7 @@ def _block_backward(
     grads = [_like(t) for t in tensors]
     _native.block_backward(
         [_array(t) for t in tensors],
-        _spec(tensors[0], lengths, counted, prenorm, glu, bidirectional, norm, eps),
+        _spec(tensors[0], lengths, counted, prenorm, glu, gelu_tanh, bidirectional, norm, eps),
         [_array(t) for t in given] or None,
         [_array(t) for t in masks] or None,
         _array(dy),
@@ -223,7 +226,7 @@ def _block_backward(
 
 
 @_block_backward.register_fake
-def _(tensors, given, masks, lengths, counted, prenorm, glu, bidirectional, norm, eps, saved, dy):
+def _(tensors, given, masks, lengths, counted, prenorm, glu, gelu_tanh, bidirectional, norm, eps, saved, dy):
     return [_like(t) for t in tensors]
 
 

@@ -68,9 +68,10 @@ class S4(NamedTuple):
     c: Tensor
 
     def vectors(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """lambda, P, B [N/2], C [C, H, N/2] and delta [H, 1]."""
+        """lambda, P, B [1 or H, N/2], C [C, H, N/2] and delta [H, 1]."""
         lam = torch.complex(-self.lambda_re.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp(), self.lambda_im)
         p, b, c = (torch.view_as_complex(x.contiguous()) for x in (self.p, self.b, self.c))
+        lam, p, b = (dss_model.per_channel(x, c.shape[1]) for x in (lam, p, b))
         return lam, p, b, c, self.delta_log.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()[:, None]
 
 
@@ -94,7 +95,7 @@ def _s4_kernel(params: S4, taps: int, norm_len: int) -> Tensor:
         return _channels(x, first) + _channels(x.conj(), second)
 
     r_cb, r_cp = resolvent(c * b), resolvent(c * p)
-    r_pb, r_pp = resolvent((p.conj() * b)[None, None]), resolvent((p.conj() * p)[None, None])
+    r_pb, r_pp = resolvent((p.conj() * b)[None]), resolvent((p.conj() * p)[None])
     spectrum = 2 * (r_cb - top * r_cp * r_pb / (1 + top * r_pp))
     return torch.fft.irfft(spectrum, n=norm_len)[..., :taps]
 
@@ -119,7 +120,7 @@ def s4_tables(params: S4, norm_len: int) -> tuple[Tensor, Tensor, Tensor, Tensor
     left = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     left = left - torch.linalg.matrix_power(matrix, norm_len)
     c = torch.linalg.solve(left.transpose(1, 2), full[3].permute(1, 2, 0)).permute(2, 0, 1)
-    return a, q, r, b, c[..., : lam.shape[0]]
+    return a, q, r, b, c[..., : lam.shape[1]]
 
 
 def s4_step(tables: tuple[Tensor, ...], u: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
