@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::torch::Storages;
-use crate::{safetensors_file, torch, zip};
+use crate::{msgpack, safetensors_file, torch, zip};
 
 /// The type of a tensor's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,18 @@ pub(crate) struct Tensor {
     pub count: usize,
 }
 
+impl Tensor {
+    /// One whose numbers are `held` bytes in the order of its axes, `base` bytes into the file.
+    pub(crate) fn contiguous(dtype: Dtype, shape: Vec<usize>, base: usize, held: usize) -> Self {
+        let mut strides = vec![1; shape.len()];
+        for i in (1..strides.len()).rev() {
+            strides[i - 1] = strides[i] * shape[i];
+        }
+        let (offset, key, count) = (0, String::new(), held / dtype.size());
+        Self { dtype, shape, strides, offset, base, key, count }
+    }
+}
+
 /// What a state dict has under a name.
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
@@ -103,7 +115,7 @@ pub(crate) enum Entry {
 enum Data<'a> {
     Torch(Storages<'a>),
     /// The bytes of all tensors.
-    Safetensors(&'a [u8]),
+    Plain(&'a [u8]),
 }
 
 /// A checkpoint in memory.
@@ -129,12 +141,20 @@ impl<'a> Checkpoint<'a> {
         }
         if safetensors_file::looks_like_it(bytes) {
             let (entries, data) = safetensors_file::open(bytes)?;
-            let data = Data::Safetensors(data);
-            return Ok(Self { entries: renamed(entries), settings: None, data, big_endian: false });
+            return Ok(Self::plain(entries, data));
+        }
+        if msgpack::looks_like_it(bytes) {
+            return Ok(Self::plain(msgpack::open(bytes)?, bytes));
         }
         Err(Error::file(
-            "not a checkpoint that can be read: expected a file of torch.save (.pt, .pth, .ckpt) or a safetensors file",
+            "not a checkpoint that can be read: expected a file of torch.save (.pt, .pth, .ckpt), a safetensors \
+             file, or one of flax (.msgpack)",
         ))
+    }
+
+    fn plain(entries: BTreeMap<String, Entry>, data: &'a [u8]) -> Self {
+        let data = Data::Plain(data);
+        Self { entries: renamed(entries), settings: None, data, big_endian: false }
     }
 
     pub(crate) fn new(
@@ -164,7 +184,7 @@ impl<'a> Checkpoint<'a> {
                 let len = len.ok_or_else(|| damaged("its storage is too large"))?;
                 storages.read(&tensor.key, len)?
             }
-            Data::Safetensors(bytes) => (*bytes).into(),
+            Data::Plain(bytes) => (*bytes).into(),
         };
         let elements: usize = tensor.shape.iter().product();
         let mut numbers = Vec::with_capacity(elements);
@@ -209,15 +229,14 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
-/// Without what wrappers put in front of names: `module.` of data-parallel training, `_orig_mod.` of a compiled model.
+/// Without what wrappers put in front of names: `module.` of data-parallel training, `params.` of flax's variables,
+/// `_orig_mod.` of a compiled model.
 fn renamed(entries: BTreeMap<String, Entry>) -> BTreeMap<String, Entry> {
-    let wrapped = !entries.is_empty() && entries.keys().all(|name| name.starts_with("module."));
+    let around = |prefix: &&str| entries.keys().all(|name| name.starts_with(prefix));
+    let wrapper = ["module.", "params."].into_iter().find(around).unwrap_or_default();
     let plain = |name: String| {
         let name = name.replace("_orig_mod.", "");
-        match name.strip_prefix("module.") {
-            Some(rest) if wrapped => rest.to_owned(),
-            _ => name,
-        }
+        name.strip_prefix(wrapper).map(ToOwned::to_owned).unwrap_or(name)
     };
     entries.into_iter().map(|(name, entry)| (plain(name), entry)).collect()
 }

@@ -5,6 +5,7 @@ mod checkpoint;
 mod error;
 pub mod export;
 mod import;
+mod msgpack;
 mod pickle;
 mod safetensors_file;
 mod settings;

@@ -32,20 +32,8 @@ pub(crate) fn open(bytes: &[u8]) -> Result<(BTreeMap<String, Entry>, &[u8])> {
             entries.insert(name, Entry::Other(format!("a tensor of type {:?}", info.dtype)));
             continue;
         };
-        let mut strides = vec![1; info.shape.len()];
-        for i in (1..strides.len()).rev() {
-            strides[i - 1] = strides[i] * info.shape[i];
-        }
         let (start, end) = info.data_offsets;
-        let tensor = Tensor {
-            dtype,
-            shape: info.shape.clone(),
-            strides,
-            offset: 0,
-            base: start,
-            key: String::new(),
-            count: (end - start) / dtype.size(),
-        };
+        let tensor = Tensor::contiguous(dtype, info.shape.clone(), start, end - start);
         entries.insert(name, Entry::Tensor(tensor));
     }
     Ok((entries, data))

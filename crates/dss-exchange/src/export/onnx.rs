@@ -11,6 +11,7 @@
 //! As in `dss_kernels::Recurrence`, Ā is the sum of two f32 numbers: one alone is wrong by up to 6e-8 per step, always in
 //! the same direction.
 
+use dss_format::mixer::ssm::SsmSettings;
 use dss_format::{
     Gelu, InputKind, MixerConfig, ModelConfig, ModelFile, NormKind, OutputKind, Pool, Positions,
 };
@@ -59,13 +60,9 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
             _ => unreachable!("the mixer was checked"),
         };
         (n, growth) = (modes.n, growth.max(modes.growth));
-        let (before, glu) = match config.mixer.settings().ssm() {
-            Some(ssm) => {
-                (graph.norm_if(config.prenorm, config, &arrays, &layer, "norm", &x), ssm.glu)
-            }
-            None => unreachable!("the mixer was checked"),
-        };
-        let [v, re, im] = graph.mixer(&arrays, &layer, i, &modes, &before, h, glu);
+        let ssm = config.mixer.settings().ssm().expect("the mixer was checked");
+        let before = graph.norm_if(config.prenorm, config, &arrays, &layer, "norm", &x);
+        let [v, re, im] = graph.mixer(&arrays, &layer, i, &modes, &before, h, &ssm);
         states.extend([re, im]);
         let sum = graph.node("Add", &[&x, &v], &[]);
         x = graph.norm_if(!config.prenorm, config, &arrays, &layer, "norm", &sum);
@@ -365,7 +362,7 @@ impl Graph {
         modes: &Modes,
         u: &str,
         h: usize,
-        glu: bool,
+        ssm: &SsmSettings,
     ) -> [String; 3] {
         let shape = [h, modes.n];
         let mut part = |name: &str, numbers: Vec<f64>| {
@@ -406,10 +403,10 @@ impl Graph {
         let d = self.floats(&name, &[h], &arrays.get(&name));
         let through = self.node("Mul", &[u, &d], &[]);
         let v = self.node("Add", &[&sum, &through], &[]);
-        let v = self.gelu(&v, Gelu::Erf);
-        let outputs = if glu { 2 * h } else { h };
+        let v = self.gelu(&v, ssm.gelu);
+        let outputs = if ssm.glu { 2 * h } else { h };
         let mut v = self.linear(arrays, &format!("{layer}.mixer.out"), &v, h, outputs);
-        if glu {
+        if ssm.glu {
             let (value, gate) = (format!("{layer}.value"), format!("{layer}.gate"));
             self.several("Split", &[&v], &[&value, &gate], &[Attribute::Int("axis", 1)]);
             let gate = self.node("Sigmoid", &[&gate], &[]);

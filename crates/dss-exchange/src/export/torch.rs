@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dss_format::mixer::{Discretisation, DssConfig, S4dConfig, Variant};
 use dss_format::{
-    InputKind, Io, MixerConfig, ModelConfig, ModelFile, NormKind, OutputKind, Pool, Positions,
+    Gelu, InputKind, Io, MixerConfig, ModelConfig, ModelFile, NormKind, OutputKind, Pool, Positions,
 };
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -44,11 +44,13 @@ fn no(what: impl Into<String>) -> Error {
 
 /// What neither program has.
 fn check(config: &ModelConfig) -> Result<()> {
+    let tanh = config.mixer.settings().ssm().is_some_and(|ssm| ssm.gelu == Gelu::Tanh);
     let refused = [
         (config.ff > 0, "they have no feed-forward parts (ff)"),
         (config.positions != Positions::None, "they have no position vectors (positions)"),
         (config.pool == Pool::Cls, "they have no pool = \"cls\""),
         (config.norm_eps != 1e-5, "their norms have ε = 1e-5 (norm_eps)"),
+        (tanh, "their layers have the exact GELU (ssm_gelu)"),
     ];
     match refused.into_iter().find(|(is_so, _)| *is_so) {
         Some((_, what)) => Err(no(what)),

@@ -5,7 +5,7 @@
 //! | `Lambda` `[N, 2]`, or `Lambda_log_neg_re` and `Lambda_im` `[N]`; `log_dt` `[H]` or `[H, 2]`; `W` `[C, H, N, 2]` | DSS |
 //! | `log_A_real`, `A_imag` `[H, N/2]`; `log_dt` `[H]`; `C` `[H, N/2, 2]` | S4D with S = H; B = 1 |
 //! | `A_real`, `A_imag` `[S, N/2]`; `inv_dt` `[H, 1]`; `B` `[1, S, N/2, 2]`; `C` `[C, H, N/2, 2]` | S4D: λ = −exp(re) − i·im, so λ and B·C are conjugated; B is multiplied into C |
-//! | the same with `P` `[1, 1, N/2, 2]` and `l_kernel`, S = 1 | S4: A = Λ − PP*, all conjugated; C is C̃ for `l_kernel` steps |
+//! | the same with `P` `[1, S, N/2, 2]` and `l_kernel` | S4: A = Λ − PP*, all conjugated; C is C̃ for `l_kernel` steps |
 
 use dss_format::MixerConfig;
 use dss_format::mixer::{
@@ -100,10 +100,6 @@ impl Kernel {
             kernels = axis("C", 4, 0)?;
             let delta = choices.delta(options.delta)?;
             if tensors.has(&name("P")) {
-                if ssms != 1 {
-                    let what = "our S4 has one Λ, P and B for all channels";
-                    return Err(Error::unsupported(format!("n_ssm: {ssms} with mode: nplr"), what));
-                }
                 let rank = axis("P", 4, 0)?;
                 if rank != 1 {
                     let what = "our S4 has a correction of rank 1";
@@ -164,6 +160,7 @@ impl Kernel {
                     delta_max,
                     kernel_len,
                     glu,
+                    ..known
                 }
                 .into()
             }
@@ -175,7 +172,7 @@ impl Kernel {
                 S4dConfig { n, ssms, delta_min, delta_max, glu, discretisation, ..defaults }.into()
             }
             Kind::S4 { .. } => {
-                S4Config { n, delta_min, delta_max, glu, ..S4Config::default() }.into()
+                S4Config { n, ssms, delta_min, delta_max, glu, ..S4Config::default() }.into()
             }
         }
     }
@@ -237,10 +234,10 @@ impl Kernel {
                         return Err(Error::model(what));
                     }
                 }
-                let lambda_re = take("A_real", &[pairs])?;
-                let lambda_im = take("A_imag", &[pairs])?;
-                let p = conjugated(take("P", &[pairs, 2])?);
-                let b = conjugated(take("B", &[pairs, 2])?);
+                let lambda_re = take("A_real", &[ssms, pairs])?;
+                let lambda_im = take("A_imag", &[ssms, pairs])?;
+                let p = conjugated(take("P", &[ssms, pairs, 2])?);
+                let b = conjugated(take("B", &[ssms, pairs, 2])?);
                 let c_stored = conjugated(take("C", &[c, h, pairs, 2])?);
                 let delta_log = log_delta(take("inv_dt", &[h])?, delta);
                 let params = s4::Params {
@@ -251,7 +248,7 @@ impl Kernel {
                     c: &c_stored,
                     delta_log: &delta_log,
                 };
-                let config = |len| s4::KernelConfig::new(h, n, len).channels(c);
+                let config = |len| s4::KernelConfig::new(h, n, len).channels(c).systems(ssms);
                 let c_ours = match stored_len {
                     // Never used, so not yet corrected.
                     0 => s4::correct_length(&config(self.len), &params)?,
@@ -259,10 +256,10 @@ impl Kernel {
                     len => s4::change_length(&config(len), &params, self.len)?,
                 };
                 vec![
-                    ("lambda_re", vec![pairs], lambda_re),
-                    ("lambda_im", vec![pairs], lambda_im),
-                    ("p", vec![pairs, 2], p),
-                    ("b", vec![pairs, 2], b),
+                    ("lambda_re", per_system(&[pairs]), lambda_re),
+                    ("lambda_im", per_system(&[pairs]), lambda_im),
+                    ("p", per_system(&[pairs, 2]), p),
+                    ("b", per_system(&[pairs, 2]), b),
                     ("c", vec![c, h, pairs, 2], c_ours),
                     ("delta_log", vec![h], delta_log),
                 ]

@@ -4,6 +4,7 @@
 //! from options, a configuration beside the file or inside it, or is assumed and then said (`choices.rs`). Every tensor
 //! is asked for with the shape that it must have; what nobody asked for is surplus (`tensors.rs`).
 
+mod annotated;
 mod choices;
 mod kernel;
 mod names;
@@ -77,15 +78,18 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Reads a checkpoint of the DSS authors' program or of the S4 repository: the bytes of a file of `torch.save` (plain,
-/// of Lightning, or as before torch 1.6) or of a safetensors file. Nothing in it is executed, and memory stays within a
-/// small multiple of the bytes.
+/// Reads a checkpoint of the DSS authors' program, of the S4 repository or of annotated-s4: the bytes of a file of
+/// `torch.save` (plain, of Lightning, or as before torch 1.6), of flax, or of a safetensors file. Nothing in it is
+/// executed, and memory stays within a small multiple of the bytes.
 ///
 /// # Errors
 /// If it is damaged, of another program, or of a model with an option that ours do not have; a tensor that is missing,
 /// surplus or of a wrong shape is named.
 pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Imported> {
     let checkpoint = Checkpoint::open(bytes)?;
+    if annotated::is_one(&checkpoint) {
+        return annotated::import(&checkpoint, options);
+    }
     let names = Names::recognise(&checkpoint)?;
     let settings = options.settings.clone().or_else(|| checkpoint.settings.clone());
     let mut choices = Choices::new(settings, &names);
@@ -106,8 +110,7 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Imported> {
         false => (InputKind::Tokens { vocab: first }, second),
     };
     let mut insert = |name: String, shape: &[usize], numbers: Vec<f64>| {
-        let numbers = Numbers::F32(numbers.into_iter().map(|x| x as f32).collect());
-        arrays.insert(name, Array { shape: shape.to_vec(), numbers });
+        arrays.insert(name, array(shape, numbers));
     };
     insert("encoder.weight".into(), weight, tensors.take(&format!("{encoder}.weight"), weight)?);
     if linear {
@@ -182,15 +185,30 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Imported> {
         ..ModelConfig::default()
     };
     let io = Io { input, output, len: kernel.len };
-    let mut meta = CheckpointMeta::new(&model, &io);
-    meta.extra.insert("origin".into(), names.origin.into());
-    if let Some(encoder) = table_encoder(&io) {
+    finished(&model, &io, arrays, names.origin, choices.notes)
+}
+
+/// In the precision of our files.
+fn array(shape: &[usize], numbers: Vec<f64>) -> Array {
+    let numbers = Numbers::F32(numbers.into_iter().map(|x| x as f32).collect());
+    Array { shape: shape.to_vec(), numbers }
+}
+
+fn finished(
+    model: &ModelConfig,
+    io: &Io,
+    arrays: BTreeMap<String, Array>,
+    origin: &'static str,
+    notes: Vec<String>,
+) -> Result<Imported> {
+    let mut meta = CheckpointMeta::new(model, io);
+    meta.extra.insert("origin".into(), origin.into());
+    if let Some(encoder) = table_encoder(io) {
         let text = serde_json::to_string(&encoder).map_err(|e| Error::file(e.to_string()))?;
         meta.extra.insert(ENCODER.into(), text);
     }
-    model.validate_for(&io)?;
-    let file = ModelFile::new(meta, arrays)?;
-    Ok(Imported { file, origin: names.origin, notes: choices.notes })
+    model.validate_for(io)?;
+    Ok(Imported { file: ModelFile::new(meta, arrays)?, origin, notes })
 }
 
 /// Tables of tokens or numbers, so that `dss predict` can read them.

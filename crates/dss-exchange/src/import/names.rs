@@ -48,18 +48,13 @@ impl Names {
         } else if begins("model.layers.") {
             let s4 = checkpoint.names().any(|name| name.contains(".layer.layer.kernel."));
             if s4 { Program::S4 } else { Program::Dss }
-        } else if begins("layers_0.seq.") || begins("params.layers_0.seq.") {
-            return Err(Error::unsupported(
-                "annotated-s4",
-                "its layers use the tanh form of GELU, ours the exact one",
-            ));
         } else if checkpoint.names().next().is_none() {
             return Err(Error::model("it has no tensors"));
         } else {
             let first: Vec<&str> = checkpoint.names().take(4).collect();
             return Err(Error::model(format!(
-                "its names ({}, ..) are not those of ag1988/dss (model.layers.0.layer.kernel.*) or of the S4 \
-                 repository (s4_layers.0.*, model.layers.0.layer.layer.kernel.*)",
+                "its names ({}, ..) are not those of ag1988/dss (model.layers.0.layer.kernel.*), of the S4 repository \
+                 (s4_layers.0.*, model.layers.0.layer.layer.kernel.*) or of annotated-s4 (layers_0.seq.*)",
                 first.join(", ")
             )));
         };

@@ -8,6 +8,10 @@ use dss_exchange::{ImportOptions, import};
 use dss_infer::{Input, Model, Precision};
 
 use crate::golden::{Tensors, distance, roots, settings};
+use crate::memory::most_held;
+
+/// What reading a file may hold, whatever it says about itself.
+const MOST_BYTES: usize = 100 << 20;
 
 #[test]
 fn nothing_runs_and_nothing_breaks() {
@@ -24,7 +28,8 @@ fn nothing_runs_and_nothing_breaks() {
             count += 1;
             let options = ImportOptions { settings: config.clone(), ..Default::default() };
             let begin = Instant::now();
-            let imported = import(&bytes, &options);
+            let (imported, held) = most_held(|| import(&bytes, &options));
+            assert!(held < MOST_BYTES, "{file}: {} MB", held >> 20);
             assert!(begin.elapsed() < Duration::from_secs(5), "{file}: {:?}", begin.elapsed());
             match (expect, imported) {
                 (_, Err(error)) => {

@@ -3,4 +3,5 @@
 mod export;
 mod golden;
 mod hostile;
+mod memory;
 mod mutations;

@@ -1,4 +1,4 @@
-//! Damaged copies of sound checkpoints: an error or a model, never a panic.
+//! Damaged copies of checkpoints: an error or a model, never a panic; of those that would run a command, never the command.
 
 use std::fs;
 use std::path::Path;
@@ -9,38 +9,67 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::golden::settings;
 
-/// Of each file; `DSS_MUTATIONS` sets another number.
-const MUTATIONS: usize = 600;
+/// Of each sound file; `DSS_MUTATIONS` sets another number.
+const MUTATIONS: usize = 2000;
 
 #[test]
 fn damaged_copies() {
-    let count = std::env::var("DSS_MUTATIONS").map_or(MUTATIONS, |n| n.parse().unwrap());
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let files = [
         "ag1988/softmax_bn_post.pt",
         "ag1988/softmax_bn_post.legacy.pt",
         "ag1988/softmax_bn_post.oldlightning.ckpt",
         "ag1988/softmax_bn_post.safetensors",
         "s4/block_nplr_s1.pth",
+        "annotated-s4/dss_pre.msgpack",
     ];
-    let mut rng = ChaCha8Rng::seed_from_u64(20);
-    let (mut refused, mut imported) = (0, 0);
+    let count = mutations();
+    let (mut imported, mut refused) = (0, 0);
     for file in files {
-        let path = folder.join(file);
-        let sound = fs::read(&path).unwrap();
         let name = file.split('.').next().unwrap();
-        let config = settings(&folder.join(format!("{name}.config.yaml")));
-        for _ in 0..count {
-            let bytes = mutated(&sound, &mut rng);
-            let options = ImportOptions { settings: config.clone(), ..Default::default() };
-            match import(&bytes, &options) {
-                Ok(_) => imported += 1,
-                Err(_) => refused += 1,
-            }
-        }
+        let [more_imported, more_refused] = tried(file, &format!("{name}.config.yaml"), count);
+        imported += more_imported;
+        refused += more_refused;
     }
-    assert_eq!(refused + imported, files.len() * count);
     assert!(refused > imported / 10, "{refused} refused, {imported} imported");
+}
+
+/// Under `torch.load(weights_only=False)` most of these run `touch PWNED`.
+#[test]
+fn damaged_copies_of_what_would_run_a_command() {
+    let files = [
+        "hostile/exec_os_system.pt",
+        "hostile/exec_build_setstate.pt",
+        "hostile/exec_inst_opcode.pt",
+        "hostile/exec_stack_global.pt",
+        "hostile/exec_legacy.pt",
+        "hostile/exec_in_place_of_a_tensor.pt",
+    ];
+    for file in files {
+        tried(file, "hostile/hostile.config.yaml", mutations() / 5);
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in [Path::new("."), here, &here.join("tests/golden/hostile")] {
+        assert!(!folder.join("PWNED").exists(), "a command ran: {}/PWNED", folder.display());
+    }
+}
+
+fn mutations() -> usize {
+    std::env::var("DSS_MUTATIONS").map_or(MUTATIONS, |n| n.parse().unwrap())
+}
+
+/// How many damaged copies of a file were imported, and how many refused.
+fn tried(file: &str, config: &str, count: usize) -> [usize; 2] {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let original = fs::read(folder.join(file)).unwrap();
+    let config = settings(&folder.join(config));
+    let mut rng = ChaCha8Rng::seed_from_u64(20);
+    let mut found = [0, 0];
+    for _ in 0..count {
+        let bytes = mutated(&original, &mut rng);
+        let options = ImportOptions { settings: config.clone(), ..Default::default() };
+        found[usize::from(import(&bytes, &options).is_err())] += 1;
+    }
+    found
 }
 
 /// One to three changes; half of them where the structure is: at the beginning or the end.
