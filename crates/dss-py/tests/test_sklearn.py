@@ -11,11 +11,40 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from test_runs import waves  # noqa: E402
 
 from diagonal_ssm.sklearn import DSSClassifier, DSSForecaster, DSSRegressor  # noqa: E402
 
 TINY = {"layers": 1, "h": 8, "n": 4, "epochs": 1, "min_steps": 8, "batch": 16, "random_state": 0}
+
+
+# What scikit-learn's own checks expect and these estimators do not do, with the reason.
+COLUMNS = "a row is a sequence of any length: its features are its channels, not its positions"
+SHORT = "eight steps of training are not enough for its score"
+SERIES = "X is one series, or several of any length"
+EXPECTED = {
+    "check_n_features_in": COLUMNS,
+    "check_n_features_in_after_fitting": COLUMNS,
+    "check_classifiers_train": COLUMNS,
+    "check_regressors_train": SHORT,
+}
+EXPECTED_OF_SERIES = {
+    "check_n_features_in": SERIES,
+    "check_n_features_in_after_fitting": SERIES,
+    "check_fit1d": SERIES,
+    "check_fit2d_predict1d": SERIES,
+    "check_fit2d_1feature": "a series of one value has no window and horizon",
+    "check_estimators_empty_data_messages": "a series without values has no window and horizon",
+}
+
+
+@parametrize_with_checks(
+    [DSSClassifier(**TINY), DSSRegressor(**TINY), DSSForecaster(1, 1, **TINY)],
+    expected_failed_checks=lambda one: EXPECTED_OF_SERIES if isinstance(one, DSSForecaster) else EXPECTED,
+)
+def test_conventions(estimator, check):
+    check(estimator)
 
 
 def ragged():

@@ -17,7 +17,11 @@ def sequences(x: Any) -> list[Array]:
     """[L, C] float32 arrays of [n, L] or [n, L, C] numbers, or of a list of [L] or [L, C] ones."""
     if hasattr(x, "to_numpy"):
         x = x.to_numpy()
+    elif hasattr(x, "__array__"):
+        x = np.asarray(x)
     if isinstance(x, np.ndarray) and x.dtype != object:
+        if x.ndim > 1 and 0 in x.shape[1:]:
+            raise ValueError(f"0 feature(s) (shape={x.shape}) while a minimum of 1 is required.")
         if x.ndim not in (2, 3):
             hint = "Reshape your data: a single sequence is X[None]. " if x.ndim == 1 else ""
             raise ValueError(f"{hint}expected [n, L] or [n, L, C] numbers, or a list of sequences, got the shape {x.shape}")
@@ -40,8 +44,8 @@ def _sequence(one: Any, i: int) -> Array:
         raise ValueError("Complex data not supported: give real and imaginary parts as two channels")
     try:
         array = array.astype(np.float32)
-    except (TypeError, ValueError):
-        raise ValueError(f"sequence {i} has something that is not a number: {array.reshape(-1)[:1].tolist()}") from None
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"sequence {i} has something that is not a number: {error}") from None
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.size == 0:

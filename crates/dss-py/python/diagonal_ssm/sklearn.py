@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -186,11 +186,7 @@ class DSSClassifier(ClassifierMixin, _Estimator):
         x = X if _data.is_text(X) else _data.sequences(X)
         y = _checked_labels(x, y)
         check_classification_targets(y)
-        if y.ndim != 1:
-            y = y.reshape(len(y), -1)
-            if y.shape[1] != 1:
-                raise ValueError(f"y should be a 1d array, got an array of shape {y.shape} instead.")
-            y = y[:, 0]
+        y = column_or_1d(y, warn=True)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class ({self.classes_[0]}), but a classifier needs at least two classes")
@@ -213,6 +209,11 @@ class DSSRegressor(RegressorMixin, _Estimator):
 
     Attributes: `model_`, `history_`, `n_features_in_`; `y_mean_` and `y_scale_` [O], by which y is standardised.
     """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def fit(self, X: Any, y: Any) -> DSSRegressor:
         """Learns from X (see above) and y [n] or [n, O]."""
@@ -341,8 +342,14 @@ class DSSForecaster(_Estimator):
 
 def _series(x: Any) -> tuple[list[Array], bool]:
     """Series in float64, and whether it is a single one."""
+    if hasattr(x, "toarray"):
+        raise TypeError("sparse data are not supported: give dense arrays")
     if hasattr(x, "to_numpy"):
         x = x.to_numpy()
+    elif hasattr(x, "__array__"):
+        x = np.asarray(x)
+    if any(np.iscomplexobj(one) for one in x):
+        raise ValueError("Complex data not supported: give real and imaginary parts as two series")
     if len(x) == 0:
         raise ValueError("Found array with 0 sample(s): at least one value is needed")
     single = np.ndim(x[0]) == 0
