@@ -6,7 +6,7 @@ import subprocess
 
 from harness import (
     HERE, PYTHON, ROOT, attempt, footnotes, grid, heading, lack_of_memory, measure_row, ours_cell,
-    peer_cell, say, times,
+    peer_cell, require, say, times,
 )
 from sizes import SIZES
 
@@ -138,6 +138,13 @@ def measure(name, options, env):
                 record = {**record, "status": "failed", "reason": "result differs from the peers"}
         row["package"] = {"best": "blocks" if record["status"] == "ok" else None, "variants": {"blocks": record}}
     return row
+
+
+def install_package():
+    """Build our Python package as it is now, and put it beside the peers."""
+    say("peers: building our Python package")
+    pip = [PYTHON, "-m", "pip", "install", "-q", "--no-input", "--no-deps", "--force-reinstall"]
+    require("install: our Python package", [*pip, ROOT / "crates" / "dss-py"])
 
 
 def package_installed():

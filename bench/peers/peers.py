@@ -44,6 +44,8 @@ def parse(argv):
                         help="about five minutes: fewer repeats and variants, no length above 64k")
     parser.add_argument("--json", metavar="FILE", help="write the results as JSON; - for stdout")
     parser.add_argument("--cases", metavar="A,B", help="only these cases; --list names them")
+    parser.add_argument("--package", action="store_true",
+                        help="with --model: build our Python package and measure it from PyTorch as well")
     parser.add_argument("--peers-only", action="store_true", help="leave out our own program")
     parser.add_argument("--check", action="store_true",
                         help="only check that the peers compute the right thing")
@@ -57,6 +59,8 @@ def parse(argv):
         parser.error("--builtin goes with --quick and --json only")
     if options.step and (options.model or options.cases or options.check):
         parser.error("--step goes with --quick, --compile and --json only")
+    if options.package and not options.model:
+        parser.error("--package goes with --model only")
     if options.model and options.compile:
         parser.error("--compile is for the single operations only, not for --model")
     options.names = options.bench.names(options.quick)
@@ -79,6 +83,8 @@ def run(options):
     if not options.peers_only and not options.check:
         notes = options.bench.prepare_ours()
     install(options.full_torch)
+    if options.package:
+        models.install_package()
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     say("peers: checking that the peers compute the right thing")
     checked = check_peers(options.model or options.check)
@@ -109,6 +115,7 @@ def run(options):
             pathlib.Path(options.json).write_text(document + "\n")
     records = [r for row in rows for p in row["peers"].values() for r in p["variants"].values()]
     records += [r for row in rows for r in row["ours"]]
+    records += [r for row in rows if row.get("package") for r in row["package"]["variants"].values()]
     failed = [r for r in records if r["status"] == "failed"]
     for record in failed:
         say(f"peers: failed: {record['reason']}")
