@@ -36,6 +36,15 @@ pub fn start(args: &GroupArgs) -> Result<Group, Failure> {
     ))
 }
 
+/// The most shards that are chosen where no number is asked for.
+const SHARDS: usize = 16;
+
+/// The shards of a training with `--mpi` that asks for no number: the largest divisor of its batch up to 16. The number
+/// of processes does not matter, since the shards are part of the result and the processes are not.
+pub fn default_shards(batch: usize) -> usize {
+    (1..=SHARDS).rev().find(|&count| batch.is_multiple_of(count)).unwrap_or(1)
+}
+
 /// What rank 0 has resolved, for all: the settings and the run directory.
 pub fn shared(
     group: &Group,
@@ -89,5 +98,16 @@ pub fn failure(group: &Group, error: Error, task: &str, out: &Path) -> Failure {
         (true, true) => failure.hint(resume),
         (true, false) => failure,
         (false, _) => failure.silent(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shards_follow_from_the_batch() {
+        let shards = [1, 16, 24, 32, 50, 64, 34, 17].map(default_shards);
+        assert_eq!(shards, [1, 16, 12, 16, 10, 16, 2, 1]);
     }
 }

@@ -1,7 +1,7 @@
 //! `dss inspect`
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use burn::tensor::Device;
@@ -11,6 +11,7 @@ use dss_report::inspect::portraits::{PortraitNumbers, PortraitReport};
 use dss_report::inspect::statistics::Spread;
 use dss_report::inspect::{Inspection, LayerReport, Report, export, pictures};
 use dss_report::report::write_report;
+use dss_train::run_dir::write_file;
 use dss_train::text::plural;
 use dss_train::threads;
 
@@ -25,6 +26,10 @@ pub fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
 fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let (is_run, checkpoint) = (args.model.is_dir(), runs::model_file(&args.model)?);
     let out = args.out.clone().or_else(|| is_run.then(|| args.model.join("inspect")));
+    if let Some(dir) = out.as_ref().filter(|dir| args.out.is_none() && dir.is_symlink()) {
+        let message = format!("{} is a link, and may lead out of the run", dir.display());
+        return Err(Failure::usage(message).hint("remove it, or choose a folder with --out"));
+    }
     let found = Inspection::load(&checkpoint, &Device::flex())?;
     let report = found.report()?;
     if args.json {
@@ -63,16 +68,16 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
 
 /// Writes all pictures as SVG and PNG, and says how many files there are.
 fn draw(found: &Inspection, dir: &Path) -> Result<usize, Failure> {
-    let fault = |doing: &str, path: &PathBuf, e: std::io::Error| {
-        let message = format!("cannot {doing} {}: {e}", path.display());
-        Failure::failed(eyre::Report::msg(message)).hint("choose another folder with --out")
-    };
-    fs::create_dir_all(dir).map_err(|e| fault("make the folder", &dir.to_path_buf(), e))?;
+    const HINT: &str = "choose another folder with --out";
+    fs::create_dir_all(dir).map_err(|e| {
+        let message = format!("cannot make the folder {}: {e}", dir.display());
+        Failure::failed(eyre::Report::msg(message)).hint(HINT)
+    })?;
     let scenes = pictures(found);
     for scene in &scenes {
         for (ending, bytes) in [("svg", scene.svg().into_bytes()), ("png", scene.png())] {
             let path = dir.join(format!("{}.{ending}", scene.name));
-            fs::write(&path, bytes).map_err(|e| fault("write", &path, e))?;
+            write_file(&path, &bytes).map_err(|e| Failure::from(e).hint(HINT))?;
         }
     }
     Ok(2 * scenes.len())

@@ -1,10 +1,11 @@
 //! Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one ends at once. While data are read there is
 //! nothing to save, and the first one ends at once.
 
-use std::process;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fs, process};
 
 use crate::failure::Failure;
 use crate::output;
@@ -54,6 +55,14 @@ fn end() -> ! {
 fn exit() -> ! {
     output::clear_bar();
     process::exit(i32::from(INTERRUPTED))
+}
+
+/// Removes a folder of temporary files at the first signal, and ends at once.
+pub fn remove_first(folder: PathBuf) -> Result<(), ctrlc::Error> {
+    ctrlc::set_handler(move || {
+        let _ = fs::remove_dir_all(&folder);
+        exit();
+    })
 }
 
 /// A flag that the first signal sets.

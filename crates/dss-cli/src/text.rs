@@ -84,6 +84,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(shown).collect::<String>().into()
 }
 
+/// A label or a name in a line whose parts are separated by tabs: a line end or a tab in it is written as `\\n`, `\\t`.
+pub fn cell(text: &str) -> String {
+    text.replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r")
+}
+
 /// Four digits.
 pub fn number(x: f64) -> String {
     if x == 0.0 || (1e-3..1e5).contains(&x.abs()) { format!("{x:.4}") } else { format!("{x:.3e}") }
@@ -152,6 +157,12 @@ mod tests {
     fn orders_to_a_terminal_are_shown() {
         assert_eq!(printable("a\tb\nc"), "a\tb\nc");
         assert_eq!(printable("\u{1b}[2J\u{9b}2J\r"), r"\u001b[2J\u009b2J\u000d");
+    }
+
+    #[test]
+    fn a_cell_is_in_one_line() {
+        assert_eq!(cell("a\tb\r\n"), r"a\tb\r\n");
+        assert_eq!(cell("don't say \"é\""), "don't say \"é\"");
     }
 
     #[test]

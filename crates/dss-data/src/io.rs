@@ -14,12 +14,12 @@ const UNPACK_RATIO: u64 = 100;
 const UNPACK_FLOOR: u64 = 256 << 20;
 
 /// Stops what unpacks without end.
-struct Bounded<R> {
+struct LimitedReader<R> {
     inner: R,
     left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(n as u64).ok_or_else(|| {
@@ -41,7 +41,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(if gzipped {
         let size = reader.get_ref().metadata().map_err(Error::io("read", path))?.len();
         let left = size.saturating_mul(UNPACK_RATIO).max(UNPACK_FLOOR);
-        let bounded = Bounded { inner: MultiGzDecoder::new(reader), left };
+        let bounded = LimitedReader { inner: MultiGzDecoder::new(reader), left };
         Box::new(BufReader::with_capacity(1 << 16, bounded))
     } else {
         Box::new(reader)

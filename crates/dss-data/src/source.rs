@@ -76,7 +76,7 @@ fn unpack(path: &Path, wanted: &dyn Fn(&str) -> bool, visit: &mut Visit<'_>) -> 
         io::ErrorKind::PermissionDenied => Error::io("read", path)(e),
         _ => Error::content(path, format!("the archive is damaged or cut short ({e})")),
     };
-    let mut ending = Ending { inner: files::open(path)?, zeros: 0 };
+    let mut ending = TrailingZeros { inner: files::open(path)?, zeros: 0 };
     let mut archive = tar::Archive::new(&mut ending);
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
@@ -126,12 +126,12 @@ fn check_size(path: &Path, size: u64) -> Result<()> {
 }
 
 /// Counts the zeros at the end of what was read.
-struct Ending {
+struct TrailingZeros {
     inner: Box<dyn BufRead>,
     zeros: u64,
 }
 
-impl Read for Ending {
+impl Read for TrailingZeros {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         let zeros = buffer[..n].iter().rev().take_while(|&&b| b == 0).count();

@@ -181,7 +181,7 @@ pub enum Error {
     #[error("{0}")]
     Group(String),
     /// Other ranks of the group do not answer any more.
-    #[error("the group is broken: {what}")]
+    #[error("lost contact with other ranks: {what}")]
     Lost {
         /// What was seen.
         what: String,

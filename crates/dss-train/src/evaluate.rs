@@ -69,16 +69,11 @@ pub(crate) fn evaluate_shared(
     group: &Group,
     proceed: &mut dyn FnMut(&ScoredBatch<'_>) -> bool,
 ) -> Result<Option<Scores>> {
-    let scored = score_own_batches(model, dataset, spec, batch, group, proceed);
-    let stopped = scored.as_ref().is_ok_and(|scored| scored.stopped);
-    let agreed = group.agree_with(scored, stopped, 0)?;
-    if agreed.stop {
-        return Ok(None);
-    }
-    let OwnBatches { tallies, mut confusion, .. } = agreed.value;
     let (ranks, batches) = (group.size(), dataset.len().div_ceil(batch));
     let counts: Vec<usize> =
         (0..ranks).map(|rank| batches.saturating_sub(rank).div_ceil(ranks)).collect();
+    let scored = score_own_batches(model, dataset, spec, batch, group, &counts, proceed)?;
+    let Some(OwnBatches { tallies, mut confusion }) = scored else { return Ok(None) };
     let starts: Vec<usize> = (0..ranks).map(|rank| counts[..rank].iter().sum()).collect();
     let tallies = gather_tallies(group, &tallies, &counts)?;
     let mut tally = Tally::default();
@@ -99,18 +94,19 @@ pub(crate) fn evaluate_shared(
 struct OwnBatches {
     tallies: Vec<Tally>,
     confusion: Option<Vec<Vec<u64>>>,
-    stopped: bool,
 }
 
-/// Scores every K-th batch of `dataset`, from that of the rank's number on.
+/// Scores every K-th batch of `dataset`, from that of the rank's number on; `counts` says how many each rank has. `None`
+/// if any rank stopped. Errors and stops reach all ranks within a few batches.
 fn score_own_batches(
     model: &Model,
     dataset: &Arc<dyn Dataset>,
     spec: &TaskSpec,
     batch: usize,
     group: &Group,
+    counts: &[usize],
     proceed: &mut dyn FnMut(&ScoredBatch<'_>) -> bool,
-) -> Result<OwnBatches> {
+) -> Result<Option<OwnBatches>> {
     bridge::check_fit(model.io(), spec)?;
     model.check_len(spec.len)?;
     let model = model.valid();
@@ -119,15 +115,15 @@ fn score_own_batches(
     let classes = bridge::labels(spec).len();
     let confused = measure == Measure::Accuracy && (1..=MAX_CONFUSION).contains(&classes);
     let confusion = confused.then(|| vec![vec![0; classes]; classes]);
-    let mut own = OwnBatches { tallies: Vec::new(), confusion, stopped: false };
+    let mut own = OwnBatches { tallies: Vec::new(), confusion };
     let prepared = model.prepare(spec.len);
     let (size, ranks, n) = (batch, group.size(), dataset.len());
     let dealt = |i: &u32| *i as usize / size % ranks == group.rank();
     let order = (0..n as u32).filter(dealt).collect();
-    let loader =
+    let mut loader =
         Loader::new(dataset.clone(), spec.clone(), order, size, false, Padding::Longest, 0);
-    for (i, batch) in loader.enumerate() {
-        let batch = batch?;
+    let proceeds = group.in_rounds(counts[group.rank()], counts[0], &mut |i| {
+        let batch = loader.next().expect("as many batches as were dealt")?;
         let input = bridge::input(&batch, &device, DType::F32);
         let logits =
             model.forward(input, &batch.lengths, &model.cut(&prepared, batch.l), Mode::Eval).logits;
@@ -139,12 +135,9 @@ fn score_own_batches(
             count(confusion, &batch.target, &found.predicted);
         }
         let (first, done) = ((i * ranks + group.rank()) * size, ((i + 1) * ranks * size).min(n));
-        if !proceed(&ScoredBatch { batch: &batch, outputs: &outputs, first, done }) {
-            own.stopped = true;
-            break;
-        }
-    }
-    Ok(own)
+        Ok(proceed(&ScoredBatch { batch: &batch, outputs: &outputs, first, done }))
+    })?;
+    Ok(proceeds.then_some(own))
 }
 
 /// Adds every scored row to the confusion matrix.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use dss_report::repro::{self, Budget, GridSetting, TableKind};
-use dss_train::config::{MODELS, Setting};
 use dss_train::config::clap_values::{overlays, tasks};
+use dss_train::config::{MODELS, Setting};
 
 use super::GroupArgs;
 use super::values::{positive, threads};

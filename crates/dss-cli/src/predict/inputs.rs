@@ -1,12 +1,13 @@
 //! Which files are read: those named, those in folders, and standard input.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use dss_data::{Encoder, npy};
 
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// The files of a command line, in its order.
 pub(super) struct Inputs {
@@ -98,7 +99,7 @@ impl Inputs {
         let free = |i: &u32| {
             let folder =
                 std::env::temp_dir().join(format!("dss-predict-{}-{i}", std::process::id()));
-            fs::create_dir(&folder).map(|()| folder)
+            private().create(&folder).map(|()| folder)
         };
         let folder = (0..100)
             .map(|i| free(&i))
@@ -106,6 +107,7 @@ impl Inputs {
         let folder = folder.unwrap_or_else(|| Err(io::Error::other("no free folder for it")))?;
         let mut start = Vec::new();
         self.temporary = Some(folder.clone());
+        interrupt::remove_first(folder.clone()).map_err(io::Error::other)?;
         let mut input = io::stdin().lock();
         (&mut input).take(npy::MAGIC.len() as u64).read_to_end(&mut start)?;
         let path = folder.join(if start.starts_with(npy::MAGIC) { "-.npy" } else { "-" });
@@ -115,6 +117,15 @@ impl Inputs {
         self.files.push(InputFile { name: "-".to_owned(), path });
         Ok(())
     }
+}
+
+/// Makes folders that only their owner can look into.
+fn private() -> DirBuilder {
+    #[cfg_attr(not(unix), expect(unused_mut))]
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
 }
 
 impl Drop for Inputs {

@@ -243,7 +243,7 @@ fn single(x: f64) -> String {
 
 fn join(cells: &[String], csv: bool) -> String {
     if !csv {
-        return cells.join("\t");
+        return cells.iter().map(|cell| text::cell(cell)).collect::<Vec<_>>().join("\t");
     }
     let mut line = csv_text([cells]);
     line.truncate(line.trim_end_matches('\n').len());
@@ -277,6 +277,9 @@ mod tests {
         let many = [answer(&[&[0.1, 0.9], &[0.8, 0.2]])];
         assert_eq!(table(&many, &labels, false)[1], "d/a.csv:1\t1\tcat, \"big\"\t0.8000");
         assert_eq!(object(&many[0], &labels)["positions"][0]["label"], "dog");
+
+        let odd = ["don't\n".to_owned(), "dog".to_owned()];
+        assert_eq!(table(&one, &odd, false), ["d/a.csv:1\tdon't\\n\t0.7500"]);
 
         let value = [answer(&[&[f64::from(0.1f32)]])];
         assert_eq!(table(&value, &[], true), ["sequence,value1", "d/a.csv:1,0.1"]);

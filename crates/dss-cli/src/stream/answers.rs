@@ -123,9 +123,7 @@ impl<'a> Answers<'a> {
             cells.extend(numbers.iter().map(|&x| text::number(x)));
         } else {
             let (class, probability) = Self::best(&numbers);
-            // A label may be a line end.
-            let label = self.labels[class].escape_debug().to_string();
-            cells.extend([label, format!("{probability:.4}")]);
+            cells.extend([text::cell(&self.labels[class]), format!("{probability:.4}")]);
         }
         cells.join("\t")
     }

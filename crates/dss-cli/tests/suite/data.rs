@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Folder, Ran};
+use crate::common::{CliOutput, Folder};
 use crate::server::Server;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ fn data_sets_are_listed() {
             .unwrap();
     }
     let mut command = folder.command(&["data", "list"]);
-    let ran = Ran::new(command.env("DSS_DATA", "d").output().unwrap()).ok();
+    let ran = CliOutput::new(command.env("DSS_DATA", "d").output().unwrap()).ok();
     assert!(ran.out.contains("smnist       there: the four idx files"), "{ran:?}");
 }
 
@@ -85,7 +85,7 @@ fn making_and_checking() {
     check(&["--set", "model.h=4"]).fails(2, &["[task] only"]);
     check(&["--set", "sede=4"]).fails(2, &["task.seed"]);
     let make = |args: &[&str]| folder.run(&[&["data", "make"], args].concat());
-    make(&["listops", "--out", "made"]).fails(1, &["basic_train.tsv", "is there already"]);
+    make(&["listops", "--out", "made"]).fails(1, &["basic_train.tsv", "already exists"]);
     make(&["listops", "--count", "9"]).fails(2, &["--count"]);
     make(&["delay"]).fails(2, &["dss train delay"]);
     make(&["smnist"]).fails(2, &["dss data get smnist"]);
@@ -118,7 +118,7 @@ fn an_interrupted_download() {
     }
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let ran = Ran::new(child.wait_with_output().unwrap());
+    let ran = CliOutput::new(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let hint = format!("continue: dss data get smnist --to d --url {url}");
     for text in ["interrupted; 60.0 kB of 100.0 kB are kept in", ".part", &hint] {

@@ -43,6 +43,29 @@ fn a_run_gives_tables_pictures_and_a_report() {
     assert!(ran.err.is_empty(), "{ran:?}");
 }
 
+/// A run of a stranger may have links in it.
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_links() {
+    let folder = Folder::new();
+    trained(&folder, &[]);
+    std::fs::write(folder.path("precious"), "mine").unwrap();
+    std::fs::create_dir_all(folder.path("run/inspect")).unwrap();
+    for name in ["kernels.svg", "kernels.png"] {
+        let link = folder.path("run/inspect").join(name);
+        std::os::unix::fs::symlink(folder.path("precious"), link).unwrap();
+    }
+    folder.run(&["inspect", "run"]).ok();
+    assert_eq!(std::fs::read_to_string(folder.path("precious")).unwrap(), "mine");
+
+    std::fs::rename(folder.path("run/inspect"), folder.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(folder.path("elsewhere"), folder.path("run/inspect")).unwrap();
+    std::fs::write(folder.path("elsewhere/kernels.svg"), "mine").unwrap();
+    folder.run(&["inspect", "run"]).fails(2, &["inspect is a link", "--out"]);
+    let kept = std::fs::read_to_string(folder.path("elsewhere/kernels.svg")).unwrap();
+    assert_eq!(kept, "mine");
+}
+
 #[test]
 fn a_checkpoint_alone_writes_where_it_is_told() {
     let folder = Folder::new();

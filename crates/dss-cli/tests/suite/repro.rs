@@ -1,11 +1,11 @@
 //! `dss repro` from end to end, on runs that are over in a moment.
 
-use crate::common::{Folder, Ran};
+use crate::common::{CliOutput, Folder};
 
 const SMALL: &str = "--set task.train=40 --set task.val=10 --set task.test=10 --set layers=1 --set h=8 --set n=4 \
                      --set batch=5 --set delay:d=20 --set delay:window=8 --set adding:length=30 --threads 1";
 
-fn repro(folder: &Folder, args: &str) -> Ran {
+fn repro(folder: &Folder, args: &str) -> CliOutput {
     let args = format!("repro {args}");
     folder.run(&args.split_whitespace().collect::<Vec<_>>())
 }
@@ -86,7 +86,7 @@ fn stopped_by_a_signal() {
     assert!(sent.success());
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut errors, &mut rest).unwrap();
-    let ran = Ran::new(child.wait_with_output().unwrap());
+    let ran = CliOutput::new(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{rest} {ran:#?}");
     assert!(rest.contains("the same command continues"), "{rest}");
     assert!(ran.out.contains("begun"), "{ran:#?}");

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::{Folder, Ran, piped};
+use crate::common::{CliOutput, Folder, piped};
 
 /// A model of 2 layers, H = 16, N = 16, trained on ten words.
 pub fn model() -> PathBuf {
@@ -209,10 +209,10 @@ fn sound_at_half_the_rate_is_read_with_twice_the_step() {
     let args = ["stream", text(&model), "-", "--rate", "8000", "--every", "10s"];
     let slow = piped(&folder, &args, &half).ok();
     assert!(slow.err.contains("8000 samples per second"), "{}", slow.err);
-    let time = |ran: &Ran| ran.out.split('\t').next().unwrap().to_owned();
+    let time = |ran: &CliOutput| ran.out.split('\t').next().unwrap().to_owned();
     assert_eq!(time(&full), time(&slow));
     let probability =
-        |ran: &Ran| ran.out.trim().rsplit('\t').next().unwrap().parse::<f64>().unwrap();
+        |ran: &CliOutput| ran.out.trim().rsplit('\t').next().unwrap().parse::<f64>().unwrap();
     assert!((probability(&full) - probability(&slow)).abs() < 0.2, "{full:?} {slow:?}");
     let odd = piped(&folder, &["stream", text(&model), "-", "--rate", "11025"], &half).ok();
     assert!(odd.err.contains("its step is 1.4512 times as long"), "{}", odd.err);
@@ -291,7 +291,7 @@ fn a_broken_pipe_is_a_normal_end() {
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let _ = child.stdin.take().unwrap().write_all(&[0; 20000]);
-    let ran = Ran::new(child.wait_with_output().unwrap());
+    let ran = CliOutput::new(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(folder.path("s.state").is_file());
 }
@@ -320,6 +320,38 @@ fn an_interruption_saves_the_state() {
     drop(input);
     let more = piped(&folder, &args, &[1; 200]).ok();
     assert!(more.out.starts_with("0.069 s"), "{}", more.out);
+}
+
+/// What `predict -` has read is for nobody else, and gone after Ctrl-C.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_prediction_leaves_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("temporary")).unwrap();
+    let model = model();
+    let mut command = folder.command(&["predict", text(&model), "-"]);
+    command.env("TMPDIR", folder.path("temporary"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&[1; 2000]).unwrap();
+    let made = || std::fs::read_dir(folder.path("temporary")).unwrap().next();
+    let begin = std::time::Instant::now();
+    let path = loop {
+        let path = made().map(|made| made.unwrap().path());
+        if let Some(path) = path.filter(|path| path.join("-").exists()) {
+            break path;
+        }
+        assert!(begin.elapsed().as_secs() < 60, "it reads nothing");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o077, 0);
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(made().is_none());
+    drop(input);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use crate::common::{Folder, Ran};
+use crate::common::{CliOutput, Folder};
 use serde_json::Value;
 
 /// A task that is over in seconds.
@@ -142,7 +142,7 @@ fn classes_have_names() {
 
     // The data may be named from anywhere, and may move.
     let elsewhere = |args: &[&str]| {
-        Ran::new(folder.command(args).current_dir(folder.path("more")).output().unwrap())
+        CliOutput::new(folder.command(args).current_dir(folder.path("more")).output().unwrap())
     };
     let before = elsewhere(&["eval", "../mine", "--json"]).ok().out;
     std::fs::rename(folder.path("mine.csv"), folder.path("more/mine.csv")).unwrap();
@@ -205,7 +205,7 @@ fn interrupted_and_resumed() {
     assert!(sent.success());
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut lines, &mut rest).unwrap();
-    let ran = Ran::new(child.wait_with_output().unwrap());
+    let ran = CliOutput::new(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
     assert!(ran.err.contains("stopping"), "{ran:?}");
     let all = objects(&rest);
@@ -235,7 +235,7 @@ fn events_that_nobody_reads() {
     let folder = Folder::new();
     let (child, lines) = started(&folder);
     drop(lines);
-    let ran = Ran::new(child.wait_with_output().unwrap());
+    let ran = CliOutput::new(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (Some(130), ""));
     assert!(folder.path("run/last/state.json").is_file());
 }
@@ -247,12 +247,12 @@ fn events_that_cannot_be_written() {
     let folder = Folder::new();
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = folder.command(&adding(&["--out", "run", "--json"]));
-    let ran = Ran::new(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    let ran = CliOutput::new(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
     ran.fails(1, &["cannot write to standard output", "--resume"]);
     assert!(folder.path("run/last/state.json").is_file());
     folder.run(&["train", "adding", "--resume", "--out", "run", "--quiet"]).ok();
     let mut command = folder.command(&["eval", "run", "--json"]);
-    let ran = Ran::new(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
+    let ran = CliOutput::new(command.stdout(full()).stderr(Stdio::piped()).output().unwrap());
     ran.fails(1, &["cannot write to standard output"]);
 }
 
@@ -334,7 +334,7 @@ fn starts_at_once_choose_other_directories() {
     let start = |_| folder.command(&adding(&["--set", "epochs=1", "--quiet"])).spawn().unwrap();
     let children: Vec<Child> = (0..4).map(start).collect();
     for child in children {
-        Ran::new(child.wait_with_output().unwrap()).ok();
+        CliOutput::new(child.wait_with_output().unwrap()).ok();
     }
     let runs = std::fs::read_dir(folder.path("runs")).unwrap().map(|entry| entry.unwrap().path());
     let whole = runs.filter(|run| run.join("best.safetensors").is_file());
@@ -366,7 +366,7 @@ fn labels_give_no_orders_to_the_terminal() {
 fn an_unknown_instruction_set_is_named() {
     let folder = Folder::new();
     let mut command = folder.command(&adding(&["--set", "epochs=1", "--out", "run"]));
-    let ran = Ran::new(command.env("DSS_SIMD", "foo").output().unwrap()).ok();
+    let ran = CliOutput::new(command.env("DSS_SIMD", "foo").output().unwrap()).ok();
     assert!(ran.err.contains("DSS_SIMD=\"foo\" is ignored"), "{ran:?}");
 }
 
@@ -397,7 +397,7 @@ fn evaluation_finds_the_data_again() {
     let trained = folder.run(&args).ok().out;
     assert!(trained.contains("most frequent class 10.00 %, macro F1 0."), "{trained}");
     let elsewhere = |args: &[&str]| {
-        Ran::new(folder.command(args).current_dir(folder.path("d")).output().unwrap())
+        CliOutput::new(folder.command(args).current_dir(folder.path("d")).output().unwrap())
     };
     let scores = elsewhere(&["eval", "../run", "--json"]).ok().out;
 

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::common::{Folder, Ran};
+use crate::common::{CliOutput, Folder};
 
 #[test]
 fn every_command_explains_itself() {
@@ -202,6 +202,6 @@ fn a_reader_may_go_away() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = folder.command(&["config", "list"]);
-    let ran = Ran::new(command.stdout(writer).stderr(Stdio::piped()).output().unwrap());
+    let ran = CliOutput::new(command.stdout(writer).stderr(Stdio::piped()).output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
 }

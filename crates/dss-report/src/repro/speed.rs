@@ -92,7 +92,8 @@ fn steps(
                 return Ok(None);
             }
             let found = gradients(model, &micro, train.seed, made as u64, DType::F32)?;
-            let (next, _) = optimiser.step(model.clone(), &found.gradients, 1.0, &Rates::AT_REST, 0.0);
+            let (next, _) =
+                optimiser.step(model.clone(), &found.gradients, 1.0, &Rates::AT_REST, 0.0);
             *model = next;
             made += 1;
             if made == WARM_UP {

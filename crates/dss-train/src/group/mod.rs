@@ -6,7 +6,7 @@
 //!
 //! Ranks run the same program, and everything that they decide alone follows from numbers that all of them have. What
 //! only one can know (a file that cannot be read, a full disk, Ctrl-C) travels as a status word with
-//! [`agree`](Group::agree), of which there is at least one in every step. All agreements look alike, so that a rank
+//! [`agree`](Group::agree), of which there is at least one in every step and every few batches of an evaluation. All agreements look alike, so that a rank
 //! that fails between two of them takes part in the next one.
 
 mod alone;
@@ -36,6 +36,9 @@ pub use threads::Threads;
 pub const WAIT: u64 = 600;
 /// How long it waits by default while data are read, in seconds.
 pub const WAIT_DATA: u64 = 86_400;
+
+/// Pieces of work that a rank does between two agreements where they are shorter than a step.
+pub(crate) const ROUND: usize = 4;
 
 /// Moves numbers between ranks. Every call is made by all ranks, in the same order.
 ///
@@ -273,6 +276,34 @@ impl Group {
         Err(Error::Peer { rank, host: self.members[rank].host.clone(), what })
     }
 
+    /// Does pieces 0 to `own` − 1 of this rank's work, of which no rank has more than `most`. After every [`ROUND`] of
+    /// them the ranks agree on whether to continue, so that an error or a stop reaches all within as many. `piece` says
+    /// whether to continue; returns false if any rank stopped.
+    ///
+    /// # Errors
+    /// As [`agree`](Self::agree).
+    pub(crate) fn in_rounds(
+        &self,
+        own: usize,
+        most: usize,
+        piece: &mut dyn FnMut(usize) -> Result<bool>,
+    ) -> Result<bool> {
+        for start in (0..most).step_by(ROUND) {
+            let mut proceeds = Ok(true);
+            for i in start..(start + ROUND).min(own) {
+                proceeds = piece(i);
+                if !matches!(proceeds, Ok(true)) {
+                    break;
+                }
+            }
+            let stops = matches!(proceeds, Ok(false));
+            if self.agree_with(proceeds, stops, 0)?.stop {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The last agreement: unless there was one already that ends the group, the ranks learn how each of them ended.
     pub(crate) fn finish<T>(&self, result: Result<T>) -> Result<T> {
         if self.size() == 1 || self.has_ended() {
@@ -474,6 +505,41 @@ mod tests {
             group.finish(result).unwrap_err().to_string()
         });
         assert!(ends.iter().all(|error| error.contains("between agreements")), "{ends:?}");
+    }
+
+    #[test]
+    fn an_error_or_a_stop_between_rounds_reaches_all() {
+        let (own, most) = ([21, 21, 20], 21);
+        for (rank, fails) in [(0, true), (1, false), (2, true)] {
+            let ends = together(3, |group| {
+                let mut done = 0;
+                let proceeds = group.in_rounds(own[group.rank()], most, &mut |i| {
+                    assert_eq!(i, done);
+                    done += 1;
+                    match (group.rank() == rank && i == 6, fails) {
+                        (true, true) => Err(Error::Mismatch("disk full".into())),
+                        (here, _) => Ok(!here),
+                    }
+                });
+                (done, proceeds.map_err(|error| error.to_string()))
+            });
+            for (other, (done, proceeds)) in ends.into_iter().enumerate() {
+                assert_eq!(done, if other == rank { 7 } else { 2 * ROUND });
+                match fails {
+                    true => assert!(proceeds.unwrap_err().contains("disk full")),
+                    false => assert!(!proceeds.unwrap()),
+                }
+            }
+        }
+        let all = together(3, |group| {
+            let mut done = 0;
+            let mut piece = |_| {
+                done += 1;
+                Ok(true)
+            };
+            (group.in_rounds(own[group.rank()], most, &mut piece).unwrap(), done)
+        });
+        assert_eq!(all, own.map(|count| (true, count)));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!   optimiser.safetensors   moments of AdamW
 //!   carry.safetensors       states of the streams, with train.carry
 //!   state.json              how far the run is
+//!   config.toml             the configuration again
 //!   SHA256SUMS              checksums of these files
 //! last.old/           the save before, for when a file of last/ cannot be read
 //! answers.json        what the best model says about some test examples
@@ -122,11 +123,18 @@ impl RunDir {
         })
     }
 
-    /// What a run writes to is in its directory: a link, in a directory that someone else made, may lead to anything.
+    /// What a run reads and writes is in its directory: a link, in a directory that someone else made, may lead to
+    /// anything.
     fn refuse_links(&self) -> Result<()> {
         let names = FILES.into_iter().chain([".lock", "metrics.jsonl"]).chain(LAST);
-        let mut paths = names.map(|name| self.root.join(name));
-        match paths.find(|path| path.symlink_metadata().is_ok_and(|data| data.is_symlink())) {
+        let paths: Vec<_> = names.map(|name| self.root.join(name)).collect();
+        let inside = LAST.iter().flat_map(|dir| fs::read_dir(self.root.join(dir))).flatten();
+        let inside: Vec<_> = inside.flatten().map(|entry| entry.path()).collect();
+        match paths
+            .into_iter()
+            .chain(inside)
+            .find(|path| path.symlink_metadata().is_ok_and(|data| data.is_symlink()))
+        {
             Some(path) => Err(Error::Link { path }),
             None => Ok(()),
         }

@@ -20,7 +20,7 @@ use crate::run_dir::{EvalRecord, Metrics, TrainingState};
 
 /// What rank 0 tells besides numbers.
 #[derive(Serialize, Deserialize)]
-struct Beginning {
+struct SharedStart {
     state: TrainingState,
     lines: u64,
     saved_step: Option<u64>,
@@ -41,7 +41,7 @@ impl Session<'_> {
         if group.size() == 1 {
             return Ok(stored_test);
         }
-        let beginning = Beginning {
+        let start = SharedStart {
             state: self.state.clone(),
             lines: self.metrics.lines(),
             saved_step: self.saved_step,
@@ -49,8 +49,8 @@ impl Session<'_> {
             moments: self.optimiser.names(),
             stored_test,
         };
-        let text = group.share(serde_json::to_vec(&beginning).expect("plain data"))?;
-        let first: Beginning = serde_json::from_slice(&text).map_err(|error| {
+        let text = group.share(serde_json::to_vec(&start).expect("plain data"))?;
+        let first: SharedStart = serde_json::from_slice(&text).map_err(|error| {
             Error::Group(format!("rank 0 began with a state that cannot be read: {error}"))
         })?;
         self.model = shared_model(group, self.model.clone())?;
@@ -93,7 +93,7 @@ pub(super) fn shared_model(group: &Group, model: Model) -> Result<Model> {
     for (name, data) in own {
         let (values, others) = rest
             .split_at_checked(data.num_elements())
-            .ok_or_else(|| Error::Group("rank 0 has another model".to_owned()))?;
+            .ok_or_else(|| Error::Group("rank 0's model differs".to_owned()))?;
         named.insert(name, TensorData::new(values.to_vec(), data.shape().clone()));
         rest = others;
     }

@@ -192,12 +192,8 @@ fn steps(
             false => next_batches(session, &mut batches, config, task),
         };
         let scored = micro.as_ref().map_or(0, |micro| step::scored(micro));
-        let agreed = group.agree_with(micro, stop(), scored).inspect_err(|error| {
-            // The state before the step is whole on every rank; this rank may be the one whose disk is full.
-            if group.size() > 1 && !matches!(error, Error::Lost { .. }) {
-                let _ = session.save(observer);
-            }
-        })?;
+        let agreed = group.agree_with(micro, stop(), scored);
+        let agreed = agreed.inspect_err(|error| session.save_before(error, observer))?;
         if agreed.stop {
             session.save(observer)?;
             return Ok(Stopped::Interrupted);

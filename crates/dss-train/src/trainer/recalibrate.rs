@@ -13,7 +13,7 @@ use super::batches::epoch_batches;
 use super::shards::gather_stats;
 use crate::bridge;
 use crate::config::TrainConfig;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::group::{Group, tree};
 
 /// `model` after `step` steps, its statistics the mean over the first `train.recalibrate` batches of epoch `epoch`
@@ -35,30 +35,22 @@ pub(super) fn recalibrated(
     let config = TrainConfig { carry: false, ..config.clone() };
     let batches = config.recalibrate.min(task.train.len().div_ceil(config.batch));
     let own = tree::shards_of_rank(batches, group.rank(), group.size());
-    let measure = || {
-        let (mut measured, mut stopped) = (Vec::new(), false);
-        let batches = epoch_batches(&config, task, epoch, 0)?.enumerate();
-        for (i, batch) in batches.take(own.end).skip(own.start) {
-            let batch = batch?;
-            let input = bridge::input(&batch, &device, DType::F32);
-            let dropout = DropoutKey { seed: config.seed, step, micro: i as u32 };
-            let prepared = model.cut(&prepared, batch.l);
-            let output = model.forward(input, &batch.lengths, &prepared, Mode::Train { dropout });
-            measured.push(output.stats);
-            if stop() {
-                stopped = true;
-                break;
-            }
-        }
-        Ok::<_, Error>((measured, stopped))
-    };
-    let measured = measure();
-    let stopped = measured.as_ref().is_ok_and(|(_, stopped)| *stopped);
-    let agreed = group.agree_with(measured, stopped, 0)?;
-    if agreed.stop {
+    let most = batches.div_ceil(group.size());
+    let mut loader = epoch_batches(&config, task, epoch, 0)?.skip(own.start);
+    let mut measured = Vec::new();
+    let proceeds = group.in_rounds(own.len(), most, &mut |i| {
+        let Some(batch) = loader.next().transpose()? else { return Ok(true) };
+        let input = bridge::input(&batch, &device, DType::F32);
+        let dropout = DropoutKey { seed: config.seed, step, micro: (own.start + i) as u32 };
+        let prepared = model.cut(&prepared, batch.l);
+        let output = model.forward(input, &batch.lengths, &prepared, Mode::Train { dropout });
+        measured.push(output.stats);
+        Ok(!stop())
+    })?;
+    if !proceeds {
         return Ok(None);
     }
-    for (i, stats) in gather_stats(group, agreed.value.0, &device)?.iter().enumerate() {
+    for (i, stats) in gather_stats(group, measured, &device)?.iter().enumerate() {
         model = model.blend_stats(stats, 1.0 / (i + 1) as f64);
     }
     Ok(Some(model))

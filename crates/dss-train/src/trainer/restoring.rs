@@ -12,7 +12,11 @@ use super::events::{Event, Observer};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::optimiser::AdamW;
-use crate::run_dir::{RunDir, TrainingState, atomic, sums};
+use crate::run_dir::sums::CheckedDir;
+use crate::run_dir::{RunDir, TrainingState, atomic, differences};
+
+/// The settings of the run, in `last/`.
+pub(super) const CONFIG: &str = "config.toml";
 
 /// What `last/` holds.
 pub(super) struct SavedTraining {
@@ -46,8 +50,9 @@ impl SavedTraining {
     }
 
     fn load(config: &Config, task: &Task, dir: &Path, device: &Device) -> Result<Self> {
-        sums::check(dir)?;
-        let path = dir.join("state.json");
+        let files = CheckedDir::open(dir)?;
+        check_config(config, dir, &files)?;
+        let path = files.file("state.json")?;
         let state = TrainingState::load(&path)?;
         if !task.has_splits(&state.split_hash) {
             let (then, now) = (state.split_hash, task.split_hash.clone());
@@ -57,7 +62,7 @@ impl SavedTraining {
         compare(&path, "steps_per_epoch", state.steps_per_epoch, steps_per_epoch)?;
 
         let load = |name: &str| {
-            let path = dir.join(name);
+            let path = files.file(name)?;
             let (model, meta) = checkpoint::load(&path, device)?;
             belongs(&path, &meta, config, &state)?;
             compare(&path, "step", meta.step, state.step)?;
@@ -67,17 +72,33 @@ impl SavedTraining {
         let averaged = config.train.average > 0.0;
         let average = averaged.then(|| load("average.safetensors")).transpose()?;
 
-        let path = dir.join("optimiser.safetensors");
+        let path = files.file("optimiser.safetensors")?;
         let optimiser = AdamW::load(&path, device)?;
         optimiser.check(&path, &model.parameters())?;
         compare(&path, "steps", optimiser.steps(), state.step)?;
 
         let carry = match config.train.carry && !state.step.is_multiple_of(steps_per_epoch) {
-            true => Some(carry::load(&dir.join(carry::FILE), &model, config.train.batch)?),
+            true => Some(carry::load(&files.file(carry::FILE)?, &model, config.train.batch)?),
             false => None,
         };
         Ok(Self { state, model, average, optimiser, carry })
     }
+}
+
+/// Makes sure that the run was saved with the settings of its `config.toml`, which may have changed on the disk since.
+/// Saves of older versions do not have them.
+fn check_config(config: &Config, dir: &Path, files: &CheckedDir) -> Result<()> {
+    if !files.lists(CONFIG) {
+        return Ok(());
+    }
+    let keys = differences(&Config::from_run(dir)?, config);
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let (path, keys) = (dir.with_file_name(CONFIG), keys.join(", "));
+    let what =
+        format!("the run was saved with other settings ({keys}): put back those of last/{CONFIG}");
+    Err(Error::Damaged { path, what })
 }
 
 /// Makes sure that the best model, whose score will be the result of the run, is there.

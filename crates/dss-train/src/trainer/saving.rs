@@ -7,6 +7,7 @@ use dss_nn::checkpoint::{self, CheckpointMeta};
 
 use super::carry;
 use super::events::{Event, Observer};
+use super::restoring::CONFIG;
 use super::session::Session;
 use crate::bridge;
 use crate::error::{Error, Result};
@@ -31,6 +32,14 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Saves the state before a step or an evaluation that failed: it is whole on every rank. This process may be the one
+    /// whose disk is full, so it tries, and the error that ends the run is the first one.
+    pub(super) fn save_before(&mut self, error: &Error, observer: &mut dyn Observer) {
+        if !matches!(error, Error::Lost { .. }) && self.saved_step != Some(self.state.step) {
+            let _ = self.save(observer);
+        }
+    }
+
     fn write_last(&self, path: &Path) -> Result<()> {
         atomic::write_dir(path, |dir| {
             self.save_model(&dir.join("model.safetensors"), &self.model)?;
@@ -43,6 +52,8 @@ impl Session<'_> {
                 carry::save(&dir.join(carry::FILE), carry)?;
             }
             self.state.save(&dir.join("state.json"))?;
+            let settings = self.config.to_annotated_toml();
+            atomic::write_file(&dir.join(CONFIG), settings.as_bytes())?;
             sums::write(dir)
         })
     }

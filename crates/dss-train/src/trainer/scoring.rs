@@ -14,22 +14,20 @@ use crate::run_dir::{Best, EvalRecord, Record};
 use crate::scores::Scores;
 
 impl Session<'_> {
-    /// Evaluates on the validation set and keeps the best model. Returns false if `stop` ended it early.
+    /// Evaluates on the validation set and keeps the best model. Returns false if `stop` ended it early. An error of
+    /// the measurement leaves the state as it was, and it is saved; after a NaN, which a resumed run would meet again,
+    /// the save before it stays.
     pub(super) fn validate(
         &mut self,
         observer: &mut dyn Observer,
         stop: &dyn Fn() -> bool,
     ) -> Result<bool> {
         self.check_finite()?;
-        let weights = self.average.as_ref().unwrap_or(&self.model);
-        let (train, epoch, step) = (&self.config.train, self.state.epoch(), self.state.step);
-        let group = &self.group;
-        joining::compare_weights(group, &self.model)?;
-        let model = recalibrated(weights, train, self.task, epoch - 1, step, group, stop)?;
-        let Some(model) = model else { return Ok(false) };
-        let Some(scores) = self.evaluate(Split::Val, &model, &mut |_| {}, observer, stop)? else {
-            return Ok(false);
-        };
+        joining::compare_weights(&self.group, &self.model)?;
+        let measured = self.measured(observer, stop);
+        let measured = measured.inspect_err(|error| self.save_before(error, observer))?;
+        let Some((model, scores)) = measured else { return Ok(false) };
+        let (epoch, step) = (self.state.epoch(), self.state.step);
         if !scores.loss.is_finite() {
             let what = format!("the validation loss is {}", scores.loss);
             return Err(self.bad(self.state.step, &what, None));
@@ -52,6 +50,20 @@ impl Session<'_> {
         self.state.evaluated_step = step;
         self.clock.resume_rate();
         Ok(true)
+    }
+
+    /// The model as it is evaluated, and its scores on the validation set. `None` if `stop` ended it early.
+    fn measured(
+        &self,
+        observer: &mut dyn Observer,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<(Model, Scores)>> {
+        let weights = self.average.as_ref().unwrap_or(&self.model);
+        let (train, epoch, step) = (&self.config.train, self.state.epoch() - 1, self.state.step);
+        let model = recalibrated(weights, train, self.task, epoch, step, &self.group, stop)?;
+        let Some(model) = model else { return Ok(None) };
+        let scores = self.evaluate(Split::Val, &model, &mut |_| {}, observer, stop)?;
+        Ok(scores.map(|scores| (model, scores)))
     }
 
     /// Evaluates the best model on the test set. `None` if `stop` ended it early.

@@ -88,7 +88,14 @@ fn links_in_a_run_are_not_followed() {
     let temp = TempDir::new("links");
     let (out, target) = (temp.join("run"), temp.join("precious"));
     run(&small_listops(1), &out, false).unwrap();
-    for name in [".lock", "metrics.jsonl"] {
+    let listing = |dir: &str| {
+        let entries = fs::read_dir(out.join(dir)).unwrap().map(|entry| entry.unwrap().path());
+        let files = entries.filter(|path| path.is_file()).collect::<Vec<_>>();
+        files.into_iter().map(|path| path.strip_prefix(&out).unwrap().to_owned())
+    };
+    let names: Vec<_> = listing("").chain(listing("last")).chain(listing("last.old")).collect();
+    assert!(names.len() > 12 && names.iter().any(|name| name.ends_with(".lock")), "{names:?}");
+    for name in &names {
         let (path, aside) = (out.join(name), temp.join("aside"));
         fs::rename(&path, &aside).unwrap();
         fs::copy(&aside, &target).unwrap();
@@ -97,7 +104,7 @@ fn links_in_a_run_are_not_followed() {
         std::os::unix::fs::symlink(&target, &path).unwrap();
         let error = run(&small_listops(1), &out, true).unwrap_err();
         assert!(matches!(error, Error::Link { .. }), "{error}");
-        assert_eq!(fs::read(&target).unwrap(), before, "{name}");
+        assert_eq!(fs::read(&target).unwrap(), before, "{}", name.display());
         fs::remove_file(&path).unwrap();
         fs::rename(&aside, &path).unwrap();
     }

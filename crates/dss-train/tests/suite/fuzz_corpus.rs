@@ -37,6 +37,27 @@ fn no_file_of_the_corpus_panics() {
     eprintln!("{files} files, {changes} changes");
 }
 
+/// The programs of the targets are compiled by `cargo fuzz` only: each is one call of what this test compiles.
+#[test]
+fn every_target_has_its_program() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let Ok(manifest) = std::fs::read_to_string(fuzz.join("Cargo.toml")) else { return };
+    let program = |name: &str| {
+        format!(
+            "#![no_main]\n\n#[path = \"../../crates/dss-train/tests/suite/fuzz_targets.rs\"]\n\
+             #[allow(dead_code)]\nmod targets;\n\n\
+             libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::{name}(bytes));\n"
+        )
+    };
+    for (name, _) in targets::ALL {
+        let path = format!("fuzz_targets/{name}.rs");
+        assert!(manifest.contains(&format!("path = \"{path}\"")), "{name}");
+        assert_eq!(std::fs::read_to_string(fuzz.join(path)).unwrap(), program(name));
+    }
+    let programs = std::fs::read_dir(fuzz.join("fuzz_targets")).unwrap().count();
+    assert_eq!(programs, targets::ALL.len());
+}
+
 /// The bytes with a bit flipped, cut short, or with a byte replaced by an extreme one; the same for the same number.
 fn changed(bytes: &[u8], change: u64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();

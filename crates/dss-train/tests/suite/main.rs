@@ -18,6 +18,8 @@ mod language;
 mod learns;
 mod moved_data;
 mod optimiser;
+#[cfg(unix)]
+mod rank_faults;
 mod ranks;
 mod resume;
 mod rotten_runs;

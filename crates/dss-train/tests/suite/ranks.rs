@@ -19,38 +19,43 @@ use dss_train::{
 
 /// What a rank does when a step was made.
 type OnStep<'a> = &'a (dyn Fn(usize, u64, &AtomicBool) + Sync);
+/// What a rank does when something happens.
+pub(crate) type OnEvent<'a> = &'a (dyn Fn(usize, &Event<'_>, &AtomicBool) + Sync);
 
 struct Watcher<'a> {
     rank: usize,
     stop: &'a AtomicBool,
-    on_step: OnStep<'a>,
+    on_event: OnEvent<'a>,
 }
 
 impl Observer for Watcher<'_> {
     fn event(&mut self, event: &Event<'_>) {
-        if let Event::Step { step, .. } = event {
-            (self.on_step)(self.rank, *step, self.stop);
-        }
+        (self.on_event)(self.rank, event, self.stop);
     }
 }
 
-fn run_watched(
+pub(crate) fn run_watched(
     config: &Config,
     out: &Path,
     resume: bool,
     ranks: usize,
     on_step: OnStep<'_>,
 ) -> Vec<Result<Summary>> {
-    run_with(config, out, &TrainOptions { resume, ..TrainOptions::default() }, ranks, on_step)
+    let options = TrainOptions { resume, ..TrainOptions::default() };
+    run_with(config, out, &options, ranks, &|rank, event, stop| {
+        if let Event::Step { step, .. } = event {
+            on_step(rank, *step, stop);
+        }
+    })
 }
 
 /// A run with several ranks, each a thread; how each ended. Only rank 0 sees the directory.
-fn run_with(
+pub(crate) fn run_with(
     config: &Config,
     out: &Path,
     options: &TrainOptions,
     ranks: usize,
-    on_step: OnStep<'_>,
+    on_event: OnEvent<'_>,
 ) -> Vec<Result<Summary>> {
     let wait = Duration::from_secs(60);
     let elsewhere = &out.with_file_name("elsewhere");
@@ -60,7 +65,7 @@ fn run_with(
                 let group = Group::new(Arc::new(member), wait, wait)?;
                 let options = TrainOptions { threads: Some(1), group, ..options.clone() };
                 let stop = AtomicBool::new(false);
-                let mut watcher = Watcher { rank, stop: &stop, on_step };
+                let mut watcher = Watcher { rank, stop: &stop, on_event };
                 let out = if rank == 0 { out } else { elsewhere };
                 train(config, out, options, &mut watcher, &stop)
             })
@@ -75,7 +80,7 @@ fn run_with(
     ends
 }
 
-fn run_ranks(config: &Config, out: &Path, resume: bool, ranks: usize) -> Vec<Summary> {
+pub(crate) fn run_ranks(config: &Config, out: &Path, resume: bool, ranks: usize) -> Vec<Summary> {
     let ends = run_watched(config, out, resume, ranks, &|_, _, _| {});
     ends.into_iter().map(Result::unwrap).collect()
 }
@@ -97,13 +102,13 @@ fn check(name: &str, config: &Config) {
     }
 }
 
-fn changed(config: &Config, sets: &[(&str, &str)]) -> Config {
+pub(crate) fn changed(config: &Config, sets: &[(&str, &str)]) -> Config {
     let sets: Vec<Setting> = sets.iter().map(|(key, value)| Setting::typed(key, value)).collect();
     config.changed(&[], &sets).unwrap()
 }
 
 /// Dropout, BatchNorm, accumulation, plateau, clipping, lengths that differ, averaged weights.
-fn twelve_shards(epochs: usize) -> Config {
+pub(crate) fn twelve_shards(epochs: usize) -> Config {
     let sets = [
         ("train.batch", "24"),
         ("train.shards", "12"),
@@ -228,8 +233,8 @@ fn data_of_a_resumed_run_are_found_by_all_ranks() {
     let (config, out) = (config("files", &sets), temp.join("run"));
     let data_dir = Some(temp.0.clone());
     let options = TrainOptions { data_dir, ..TrainOptions::default() };
-    let stopped = run_with(&config, &out, &options, 2, &|_, step, stop| {
-        stop.fetch_or(step == 2, Ordering::Relaxed);
+    let stopped = run_with(&config, &out, &options, 2, &|_, event, stop| {
+        stop.fetch_or(matches!(event, Event::Step { step: 2, .. }), Ordering::Relaxed);
     });
     assert!(stopped.iter().all(|end| end.as_ref().unwrap().stopped == Stopped::Interrupted));
     let ends = run_ranks(&config, &out, true, 3);

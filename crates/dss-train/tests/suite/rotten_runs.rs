@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{TempDir, assert_same, remains, run, small_listops};
-use dss_train::Error;
+use dss_train::{Config, Error};
 
 /// The files of the directory `last`.
 fn saved(out: &Path) -> Vec<PathBuf> {
@@ -67,6 +67,40 @@ fn a_flipped_bit_costs_one_save() {
     flip_a_bit(&half.join("best.safetensors"), 5000);
     let error = run(&config, &half, true).unwrap_err();
     assert!(matches!(error, Error::NoBest { .. }), "{error}");
+}
+
+/// Every file that is read back has its checksum, and settings are those of the save.
+#[test]
+fn missing_checksums_and_other_settings_are_refused() {
+    let temp = TempDir::new("unlisted");
+    let config = small_listops(1);
+    let whole = temp.join("whole");
+    run(&config, &whole, false).unwrap();
+    let refused = |config: &Config, change: &dyn Fn(&Path), part: &str| {
+        let out = temp.join("changed");
+        copy(&whole, &out);
+        fs::remove_dir_all(out.join("last.old")).unwrap();
+        change(&out);
+        let error = run(config, &out, true).unwrap_err().to_string();
+        assert!(error.contains(part), "{part}: {error}");
+        fs::remove_dir_all(out).unwrap();
+    };
+    let sums = |out: &Path| out.join("last/SHA256SUMS");
+    refused(&config, &|out| fs::write(sums(out), "").unwrap(), "the checksum of state.json");
+    for name in ["state.json", "model.safetensors", "optimiser.safetensors"] {
+        let without = |out: &Path| {
+            let text = fs::read_to_string(sums(out)).unwrap();
+            let kept = text.lines().filter(|line| !line.ends_with(name));
+            fs::write(sums(out), kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        };
+        refused(&config, &without, &format!("the checksum of {name} is missing"));
+    }
+    // A bit of config.toml, which says how to resume.
+    let mut other = config.clone();
+    other.train.lr *= 2.0;
+    let changed =
+        |out: &Path| fs::write(out.join("config.toml"), other.to_annotated_toml()).unwrap();
+    refused(&other, &changed, "train.lr");
 }
 
 #[test]

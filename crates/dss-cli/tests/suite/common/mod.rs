@@ -30,13 +30,13 @@ impl Folder {
     }
 
     /// What comes of it.
-    pub fn run(&self, args: &[&str]) -> Ran {
-        Ran::new(self.command(args).output().unwrap())
+    pub fn run(&self, args: &[&str]) -> CliOutput {
+        CliOutput::new(self.command(args).output().unwrap())
     }
 }
 
 /// The command with bytes on its standard input.
-pub fn piped(folder: &Folder, args: &[&str], input: &[u8]) -> Ran {
+pub fn piped(folder: &Folder, args: &[&str], input: &[u8]) -> CliOutput {
     let mut command = folder.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -46,7 +46,7 @@ pub fn piped(folder: &Folder, args: &[&str], input: &[u8]) -> Ran {
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    Ran::new(output)
+    CliOutput::new(output)
 }
 
 impl Drop for Folder {
@@ -57,13 +57,13 @@ impl Drop for Folder {
 
 /// Exit code and both streams as text.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CliOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Ran {
+impl CliOutput {
     pub fn new(output: Output) -> Self {
         Self {
             code: output.status.code(),

@@ -221,9 +221,10 @@ impl Table {
     /// What the paper reports of systems that have no row here.
     fn numbers_of_others(&self) -> Option<String> {
         let system = |row: &TableRow| {
-            let numbers = self.columns.iter().zip(&row.entries).filter_map(|(column, entry)| {
-                Some(format!("{} {}", column.task, entry.paper?))
-            });
+            let numbers =
+                self.columns.iter().zip(&row.entries).filter_map(|(column, entry)| {
+                    Some(format!("{} {}", column.task, entry.paper?))
+                });
             let average = row.paper_average.filter(|_| layout::has_average(self));
             let average = average.map(|average| format!("average {average}"));
             format!("{}: {}", row.label, numbers.chain(average).collect::<Vec<_>>().join(", "))
@@ -260,7 +261,9 @@ fn column(grid: &Grid, task: &str) -> TableColumn {
         Some(paper) if paper::number(reference().name, task).is_some() => {
             changes::between(config, &paper)
         }
-        _ if paper::length(task).is_some() => vec![format!("the paper has no {} here", reference().label)],
+        _ if paper::length(task).is_some() => {
+            vec![format!("the paper has no {} here", reference().label)]
+        }
         _ => Vec::new(),
     };
     TableColumn {
