@@ -97,11 +97,11 @@ impl RunDir {
         if !run.config().exists() {
             return Err(Error::NothingToResume { dir: root.into() });
         }
+        run.refuse_links()?;
         let keys = differences::between(&Config::from_run(root)?, config);
         if !keys.is_empty() {
             return Err(Error::ConfigDiffers { dir: root.into(), keys });
         }
-        run.refuse_links()?;
         run.claim = Some(Claim::take(root)?.0);
         atomic::recover(&run.last())?;
         run.sweep();
@@ -127,14 +127,10 @@ impl RunDir {
     /// anything.
     fn refuse_links(&self) -> Result<()> {
         let names = FILES.into_iter().chain([".lock", "metrics.jsonl"]).chain(LAST);
-        let paths: Vec<_> = names.map(|name| self.root.join(name)).collect();
-        let inside = LAST.iter().flat_map(|dir| fs::read_dir(self.root.join(dir))).flatten();
-        let inside: Vec<_> = inside.flatten().map(|entry| entry.path()).collect();
-        match paths
-            .into_iter()
-            .chain(inside)
-            .find(|path| path.symlink_metadata().is_ok_and(|data| data.is_symlink()))
-        {
+        let paths = names.map(|name| self.root.join(name));
+        let saves = LAST.iter().flat_map(|dir| fs::read_dir(self.root.join(dir))).flatten();
+        let saved = saves.flatten().map(|entry| entry.path());
+        match paths.chain(saved).find(|path| path.is_symlink()) {
             Some(path) => Err(Error::Link { path }),
             None => Ok(()),
         }
