@@ -120,7 +120,7 @@ macro_rules! tasks {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
-            /// Makes or reads the data. `data_dir` is the folder where downloaded data sets lie; `progress` is told
+            /// Makes or reads the data. `data_dir` is the folder with downloaded data sets; `progress` is told
             /// what is going on, for work that takes longer than a moment.
             pub fn load(&self, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
                 let task = match self {

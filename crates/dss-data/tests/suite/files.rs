@@ -254,7 +254,7 @@ fn tables_of_pandas() {
 }
 
 #[test]
-fn a_count_of_the_steps_is_no_channel() {
+fn a_column_that_counts_the_steps_is_not_a_channel() {
     let folder = Folder::new();
     for i in 0..40 {
         let rows: String = (0..12).map(|step| format!("{step},{i}.5\n")).collect();

@@ -114,7 +114,7 @@ pub struct TableShape {
     pub columns: Vec<Column>,
     /// How its tables were written.
     pub dialect: Dialect,
-    /// The classes that the model knows: a first row labelled with one of them is no header.
+    /// The classes that the model knows: a first row labelled with one of them is not a header.
     pub classes: Vec<String>,
 }
 

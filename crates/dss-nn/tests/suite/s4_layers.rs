@@ -144,7 +144,7 @@ fn s4d_starts_as_told() {
 
 /// Beyond the training length the kernel of S4 continues as the same system.
 #[test]
-fn kernels_go_on_beyond_the_training_length() {
+fn kernels_continue_beyond_the_training_length() {
     for form in [Form::Fused, Form::Composed] {
         let mut layer = precise(&ModelConfig { form, ..small(3, s4(8)) }, 40);
         let layer = as_s4(&mut layer);
