@@ -94,24 +94,11 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
             what: format!("train.carry: {what}"),
         })?;
     }
-    config.model.validate(known_length(&config.task)).map_err(|error| {
+    // Where L is not known yet, it is checked again with the data.
+    config.model.validate(config.task.known_len().unwrap_or(1)).map_err(|error| {
         let place = blamed(places, error.keys()).map(Place::to_string);
         ConfigError::Invalid { place, what: format!("[model] {error}") }
     })
-}
-
-/// L as far as it is known before the data are, else 1: it is checked again with them.
-fn known_length(task: &TaskConfig) -> usize {
-    let fixed = match (task.name(), task) {
-        ("image" | "pathfinder", _) => 32 * 32,
-        ("path-x", _) => 128 * 128,
-        ("smnist" | "pmnist", _) => 28 * 28,
-        ("speech-mfcc", _) => 161,
-        // A second.
-        (_, TaskConfig::Speech(speech)) => speech.rate as usize,
-        _ => 1,
-    };
-    task.length().filter(|len| *len > 0).unwrap_or(fixed)
 }
 
 /// Whether states can be carried from step to step.
