@@ -3,6 +3,7 @@
 use dss_data::TaskConfig;
 
 use super::place::{Place, Places, blamed};
+use super::section::MIXER_KIND;
 use super::{Config, ConfigError, Objective, Section, TrainConfig};
 
 /// A key of `[train]`, its value, whether that is allowed, and the allowed values.
@@ -64,7 +65,8 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
         let place = place(Section::Train, key);
         return Err(ConfigError::Range { place, key: format!("train.{key}"), value, allowed });
     }
-    if matches!(config.task, TaskConfig::Lm(_)) && config.model.bidirectional {
+    let is_lm = matches!(config.task, TaskConfig::Lm(_));
+    if is_lm && config.model.bidirectional {
         return Err(ConfigError::Range {
             place: place(Section::Model, "bidirectional"),
             key: "model.bidirectional".to_owned(),
@@ -72,7 +74,7 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
             allowed: "false for a language model, which must not look ahead",
         });
     }
-    if config.train.objective == Objective::Pretrain && matches!(config.task, TaskConfig::Lm(_)) {
+    if config.train.objective == Objective::Pretrain && is_lm {
         return Err(ConfigError::Range {
             place: place(Section::Train, "objective"),
             key: "train.objective".to_owned(),
@@ -96,6 +98,14 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
     }
     // Where L is not known yet, it is checked again with the data.
     config.model.validate(config.task.known_len().unwrap_or(1)).map_err(|error| {
+        if is_lm && error.keys() == ["model.bidirectional"] {
+            return ConfigError::Range {
+                place: place(Section::Mixer, "kind"),
+                key: MIXER_KIND.to_string(),
+                value: config.model.mixer.kind().to_owned(),
+                allowed: "a causal one for a language model, such as that of dss-softmax, s4, gru or transformer",
+            };
+        }
         let place = blamed(places, error.keys()).map(Place::to_string);
         ConfigError::Invalid { place, what: format!("[model] {error}") }
     })
