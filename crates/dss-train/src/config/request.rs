@@ -6,7 +6,9 @@ use dss_nn::{ModelConfig, checkpoint};
 use toml::Value;
 
 use super::place::Sources;
-use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, PUBLISHED, S4_FAMILY};
+use super::presets::{
+    ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, OverlayRule, PUBLISHED,
+};
 use super::resolve::{Document, Layers};
 use super::section::Section;
 use super::{Config, ConfigError, Setting, find_preset};
@@ -165,9 +167,12 @@ impl Request {
             check_ablation(ablation, &layers)?;
             layers.document(&Document::BuiltIn(ablation.document()))?;
         }
-        if model.is_some_and(|model| model.mixers == S4_FAMILY) {
-            // C is a parameter like others in the code of S4.
-            layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
+        for rule in model.into_iter().flat_map(|model| model.rules) {
+            match rule {
+                OverlayRule::LearningRateOfC => {
+                    layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
+                }
+            }
         }
         let looks_ahead = layers.value(Section::Model, "bidirectional");
         if self.task == "lm" && looks_ahead == Some(&Value::Boolean(true)) {
