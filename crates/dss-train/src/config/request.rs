@@ -6,9 +6,7 @@ use dss_nn::{ModelConfig, checkpoint};
 use toml::Value;
 
 use super::place::Sources;
-use super::presets::{
-    ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, OverlayRule, PUBLISHED,
-};
+use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, OverlayRule, PUBLISHED};
 use super::resolve::{Document, Layers};
 use super::section::Section;
 use super::{Config, ConfigError, Setting, find_preset};
@@ -225,17 +223,8 @@ fn find(
 ///
 /// [`ConfigError`]: no such model, one that the sizes do not fit, or a setting that is none of a model's.
 pub fn with_model(model: &ModelConfig, name: &str, sets: &[Setting]) -> crate::Result<ModelConfig> {
-    let base = Config::resolve("delay", None, &[], &[])?;
-    let mut layers = Layers::over(&Config { model: model.clone(), ..base })?;
+    let mut layers = Layers::over_model(model)?;
     layers.document(&Document::BuiltIn(find("model", MODELS, name)?.document()))?;
-    let before = layers.finish()?;
-    for setting in sets {
-        layers.single(setting)?;
-        let after = layers.finish()?;
-        if (&after.task, &after.train) != (&before.task, &before.train) {
-            let what = format!("--set {setting}: expected a setting of [model] or [model.mixer]");
-            return Err(ConfigError::Invalid { place: None, what }.into());
-        }
-    }
-    Ok(layers.finish()?.model)
+    layers.files_and_settings(&[], sets)?;
+    Ok(layers.finish_model()?)
 }

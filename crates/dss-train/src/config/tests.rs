@@ -256,7 +256,8 @@ fn language_models_are_causal() {
     request.sets.push(set("bidirectional=true"));
     assert!(request.resolve().unwrap_err().to_string().contains("must not look ahead"));
 
-    let error = |model| modelled("lm", "laptop", model, &[]).resolve().map_err(|e| e.to_string()).err();
+    let error =
+        |model| modelled("lm", "laptop", model, &[]).resolve().map_err(|e| e.to_string()).err();
     let causal = ["dss-softmax", "s4", "gru", "transformer"];
     for model in causal {
         assert_eq!(error(model), None, "{model}");

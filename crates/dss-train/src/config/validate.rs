@@ -106,9 +106,14 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
                 allowed: "a causal one for a language model, such as that of dss-softmax, s4, gru or transformer",
             };
         }
-        let place = blamed(places, error.keys()).map(Place::to_string);
-        ConfigError::Invalid { place, what: format!("[model] {error}") }
+        invalid_model(&error, places)
     })
+}
+
+/// An error about settings of `[model]`, with the place where one of them was set.
+pub(super) fn invalid_model(error: &dss_format::Error, places: &Places) -> ConfigError {
+    let place = blamed(places, error.keys()).map(Place::to_string);
+    ConfigError::Invalid { place, what: format!("[model] {error}") }
 }
 
 /// Whether states can be carried from step to step.
