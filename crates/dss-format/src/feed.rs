@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::encoder::{
-    Alphabet, CharacterIds, EOS, Encoder, Form, Places, SPECIALS, Scaling, SpeechEncoder,
+    Alphabet, CharacterIds, EOS, Encoder, Form, ReadCells, SPECIALS, Scaling, SpeechEncoder,
     TableShape, UNK, Unit, Vocabulary, listops, quoted,
 };
 
@@ -309,7 +309,7 @@ pub struct NumberFeed {
     /// Whether the first row was a header; `None` before it.
     header: Option<bool>,
     /// Which cells are read, once a row has told.
-    places: Option<Places>,
+    places: Option<ReadCells>,
     /// Numbers so far.
     count: usize,
 }
@@ -349,17 +349,17 @@ impl NumberFeed {
     pub fn description(&self) -> Option<String> {
         let header = if self.header? { "a header" } else { "no header" };
         let columns = match self.places.as_ref()? {
-            Places::All => "all columns".to_owned(),
-            Places::At { width: 1, .. } => "its only column".to_owned(),
-            Places::At { places, width } if places.iter().copied().eq(0..*width) => {
+            ReadCells::All => "all columns".to_owned(),
+            ReadCells::At { width: 1, .. } => "its only column".to_owned(),
+            ReadCells::At { places, width } if places.iter().copied().eq(0..*width) => {
                 format!("all {width} columns")
             }
-            Places::At { places, width } => format!("columns {} of {width}", numbered(places)),
+            ReadCells::At { places, width } => format!("columns {} of {width}", numbered(places)),
         };
         // As many cells as the training read: a row that is one step shorter and labelled looks the same.
         let unlabelled = self.header == Some(false)
             && self.shape.by_row
-            && matches!(&self.places, Some(Places::At { width, .. }) if *width == self.shape.columns.len());
+            && matches!(&self.places, Some(ReadCells::At { width, .. }) if *width == self.shape.columns.len());
         let label = if unlabelled { ", read without a label" } else { "" };
         Some(format!("{header}, numbers from {columns}{label}"))
     }
@@ -381,8 +381,8 @@ impl NumberFeed {
         };
         let all = (0..cells.len()).collect();
         let (read, width) = match &places {
-            Places::All => (&all, cells.len()),
-            Places::At { places, width } => (places, *width),
+            ReadCells::All => (&all, cells.len()),
+            ReadCells::At { places, width } => (places, *width),
         };
         let filled = cells.iter().rposition(|cell| !cell.trim().is_empty()).map_or(0, |i| i + 1);
         if filled > width {

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::characters::{Alphabet, CharacterIds, TextEncoder};
 pub use self::columns::{
-    Column, Dialect, LABEL_NAMES, Places, TEXT_NAMES, TableShape, find_names, is_header, is_number,
-    listed, quoted,
+    Column, Dialect, LABEL_NAMES, ReadCells, TEXT_NAMES, TableShape, find_names, is_header,
+    is_number, listed, quoted,
 };
 pub use self::files::{FilesEncoder, Form, Scaling};
 pub use self::forecast::ForecastEncoder;

@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::error::{ConfigError, nearest};
-use super::place::{Place, Places};
+use super::place::{KeyPlaces, Place};
 use super::presets::BuiltIn;
 use super::section::{Key, MIXER_KIND, Section, TASK_NAME};
 use super::value::{self, WrongValue};
@@ -83,7 +83,7 @@ pub(super) struct Layers {
     sections: &'static [Section],
     /// Every section with all its keys.
     tables: [Table; 4],
-    places: Places,
+    places: KeyPlaces,
 }
 
 impl Layers {
@@ -101,7 +101,7 @@ impl Layers {
         let mut tables = config.tables()?;
         tables[Section::Task as usize].remove(TASK_NAME.name);
         let (task, sections) = (config.task.name(), &Section::ALL);
-        Ok(Self { task, sections, tables, places: Places::new() })
+        Ok(Self { task, sections, tables, places: KeyPlaces::new() })
     }
 
     /// A model without a task and a training.
@@ -109,7 +109,7 @@ impl Layers {
         let [model, mixer] = super::model_tables(model)?;
         let sections = &[Section::Model, Section::Mixer];
         let tables = [Table::new(), model, mixer, Table::new()];
-        Ok(Self { task: "", sections, tables, places: Places::new() })
+        Ok(Self { task: "", sections, tables, places: KeyPlaces::new() })
     }
 
     /// TOML files, then single settings.
@@ -238,7 +238,7 @@ impl Layers {
     }
 
     /// Where each key was set last.
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &KeyPlaces {
         &self.places
     }
 

@@ -2,7 +2,7 @@
 
 use dss_data::TaskConfig;
 
-use super::place::{Place, Places, blamed};
+use super::place::{KeyPlaces, Place, blamed};
 use super::section::MIXER_KIND;
 use super::{Config, ConfigError, Objective, Section, TrainConfig};
 
@@ -56,7 +56,7 @@ fn rules(t: &TrainConfig) -> Vec<Rule> {
 }
 
 /// Every number is in its range; `places` says where a key was set.
-pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigError> {
+pub(super) fn validate(config: &Config, places: &KeyPlaces) -> Result<(), ConfigError> {
     let place = |section: Section, key: &str| match blamed(places, &[&format!("{section}.{key}")]) {
         Some(place) => place.to_string(),
         None => "default".to_owned(),
@@ -111,7 +111,7 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
 }
 
 /// An error about settings of `[model]`, with the place where one of them was set.
-pub(super) fn invalid_model(error: &dss_format::Error, places: &Places) -> ConfigError {
+pub(super) fn invalid_model(error: &dss_format::Error, places: &KeyPlaces) -> ConfigError {
     let place = blamed(places, error.keys()).map(Place::to_string);
     ConfigError::Invalid { place, what: format!("[model] {error}") }
 }
