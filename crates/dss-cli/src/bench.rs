@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, BatchInput, BatchTarget};
-use dss_nn::{InputKind, Io, Model, ModelConfig, NormKind, OutputKind};
+use dss_nn::{InputKind, Model, ModelConfig, ModelIo, NormKind, OutputKind};
 use dss_train::config::{Setting, with_model};
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
@@ -178,7 +178,7 @@ pub fn new_model(
     let config = ModelConfig { layers, h, norm, prenorm, form, ..Default::default() };
     let config = with_model(&config, model, sets)?;
     let output = OutputKind::Sequence { outputs: CLASSES };
-    let io = Io { input: case.input, output, len: case.l };
+    let io = ModelIo { input: case.input, output, len: case.l };
     Ok(Model::new(&config, &io, SEED, &device)?)
 }
 

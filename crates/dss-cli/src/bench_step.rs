@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dss_infer::{Input, Model, State};
 use dss_nn::checkpoint;
 use dss_nn::config::DssConfig;
-use dss_nn::{InputKind, Io, ModelConfig, OutputKind};
+use dss_nn::{InputKind, ModelConfig, ModelIo, OutputKind};
 use dss_train::config::with_model;
 use dss_train::memory;
 use dss_train::text::plural;
@@ -32,7 +32,7 @@ pub fn run(args: BenchStepArgs) -> Result<ExitCode, Failure> {
     let mixer = DssConfig { n, ..DssConfig::default() }.into();
     let config = ModelConfig { layers, h, mixer, prenorm: true, ..ModelConfig::default() };
     let config = with_model(&config, &args.model, &[])?;
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 1 },
         output: OutputKind::Sequence { outputs: CLASSES },
         len: LEN,

@@ -63,11 +63,6 @@ impl Failure {
         Self { hint: Some(Hint::Text(hint.into())), ..self }
     }
 
-    /// With another name for a file in its message.
-    pub fn renamed(self, from: &str, to: &str) -> Self {
-        Self { report: Report::msg(self.report.to_string().replace(from, to)), ..self }
-    }
-
     /// Leaves it to another process to say it.
     pub fn silent(self) -> Self {
         Self { silent: true, ..self }

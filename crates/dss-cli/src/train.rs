@@ -20,11 +20,11 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         if args.resume { resumed(&args) } else { fresh(&args) }
     };
     let together = group.size() > 1;
-    let (config, mut places) = match together {
+    let (config, mut dirs) = match together {
         false => resolve()?,
         true => {
-            let first = |(config, mut places): (Config, Places)| {
-                (config, places.next().expect("there is a first one"))
+            let first = |(config, mut dirs): (Config, OutDirs)| {
+                (config, dirs.next().expect("there is a first one"))
             };
             let resolved = match group.is_first() {
                 true => resolve().map(first),
@@ -55,7 +55,7 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     }
     let named = args.resume || args.out.is_some() || together;
     let (out, result) = loop {
-        let out = places.next().expect("numbers do not end");
+        let out = dirs.next().expect("numbers do not end");
         match train(&config, &out, options.clone(), &mut *observer, &stop) {
             // Another process was faster.
             Err(Error::RunBusy { .. } | Error::RunExists { .. }) if !named => {}
@@ -106,10 +106,10 @@ pub fn pretrain(mut args: TrainArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Directories to try in turn.
-type Places = Box<dyn Iterator<Item = PathBuf>>;
+type OutDirs = Box<dyn Iterator<Item = PathBuf>>;
 
 /// A new run.
-fn fresh(args: &TrainArgs) -> Result<(Config, Places), Failure> {
+fn fresh(args: &TrainArgs) -> Result<(Config, OutDirs), Failure> {
     let s = &args.request()?;
     s.from.as_deref().map(runs::model_file).transpose()?;
     let (mut config, sources) = s.resolve().map_err(Failure::for_task(&s.task))?;
@@ -131,15 +131,15 @@ fn fresh(args: &TrainArgs) -> Result<(Config, Places), Failure> {
     let pretrain = (config.train.objective == Objective::Pretrain).then_some("pretrain");
     let chosen = chosen.chain(pretrain).chain([seed.as_str()]);
     let name = parts.chain(chosen).collect::<Vec<_>>().join("-");
-    Ok((config, out.map_or_else(|| Box::new(runs::fresh(&name)) as Places, only)))
+    Ok((config, out.map_or_else(|| Box::new(runs::fresh(&name)) as OutDirs, only)))
 }
 
-fn only(place: PathBuf) -> Places {
+fn only(place: PathBuf) -> OutDirs {
     Box::new(std::iter::once(place))
 }
 
 /// A run to resume: its own settings, or those of the preset, model or ablation that is named, and changes to them.
-fn resumed(args: &TrainArgs) -> Result<(Config, Places), Failure> {
+fn resumed(args: &TrainArgs) -> Result<(Config, OutDirs), Failure> {
     let s = &args.request()?;
     let out = match &args.out {
         Some(out) => out.clone(),

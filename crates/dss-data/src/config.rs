@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use documented::DocumentedFields;
+use dss_format::encoder::speech::FRAMES;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::adding::AddingConfig;
@@ -120,7 +121,7 @@ macro_rules! tasks {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
-            /// Makes or reads the data. `data_dir` is the folder where downloaded data sets lie; `progress` is told
+            /// Makes or reads the data. `data_dir` is the folder with downloaded data sets; `progress` is told
             /// what is going on, for work that takes longer than a moment.
             pub fn load(&self, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
                 let task = match self {
@@ -169,6 +170,19 @@ impl TaskConfig {
     /// Whether files may still have this key of a task although it has no effect any more.
     pub fn is_obsolete(task: &str, key: &str) -> bool {
         OBSOLETE.contains(&(task, key))
+    }
+
+    /// The length L as far as it is known before the data are read.
+    pub fn known_len(&self) -> Option<usize> {
+        self.length().filter(|len| *len > 0).or(match self {
+            Self::Smnist(_) | Self::Pmnist(_) => Some(28 * 28),
+            Self::Pathfinder(_) | Self::Image(_) => Some(32 * 32),
+            Self::PathX(_) => Some(128 * 128),
+            // A second.
+            Self::Speech(config) => Some(config.rate as usize),
+            Self::SpeechMfcc(_) => Some(FRAMES),
+            _ => None,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! New files as model input, with what the training stored of its own.
 
+use std::fmt;
 use std::path::Path;
 
 use dss_format::encoder::{Encoder, TableShape, quoted};
@@ -9,23 +10,47 @@ use crate::delimited::RowReader;
 use crate::table::{Header, Table, TableOptions, for_each_row};
 use crate::{Error, Input, Result, io, retrieval, text, units};
 
+/// Where a sequence is in its file; displayed it follows the name of the file, as in `file.csv:3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequencePlace {
+    /// It is the whole file.
+    File,
+    /// A line, from 1.
+    Line(u64),
+    /// A cell of a table, line and column from 1.
+    Cell(u64, usize),
+    /// An item of an array, from 0.
+    Item(usize),
+}
+
+impl fmt::Display for SequencePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => Ok(()),
+            Self::Line(line) => write!(f, ":{line}"),
+            Self::Cell(line, column) => write!(f, ":{line}:{column}"),
+            Self::Item(i) => write!(f, "[{i}]"),
+        }
+    }
+}
+
 /// Reads files as an encoder says.
 pub trait ReadFile {
-    /// The sequences of one file, each with a name such as `file.csv:3`; pairs are two, one after the other.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>>;
+    /// The sequences of one file with their places; pairs are two, one after the other.
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>>;
 
     /// As [`Self::read`]; `note` is told how a table was read.
     fn read_noted(
         &self,
         path: &Path,
         _note: &mut dyn FnMut(String),
-    ) -> Result<Vec<(String, Input)>> {
+    ) -> Result<Vec<(SequencePlace, Input)>> {
         self.read(path)
     }
 }
 
 impl ReadFile for Encoder {
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
         self.read_noted(path, &mut |_| {})
     }
 
@@ -33,7 +58,7 @@ impl ReadFile for Encoder {
         &self,
         path: &Path,
         note: &mut dyn FnMut(String),
-    ) -> Result<Vec<(String, Input)>> {
+    ) -> Result<Vec<(SequencePlace, Input)>> {
         let found = match self {
             Self::Listops(encoder) => encoder.read(path)?,
             Self::Images(encoder) => encoder.read(path)?,
@@ -55,7 +80,7 @@ impl ReadFile for Encoder {
     }
 }
 
-fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Input)>> {
+fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(SequencePlace, Input)>> {
     let mut found = Vec::new();
     // As in a stream, every row holds tokens.
     let options = TableOptions { header: Header::No, ..Default::default() };
@@ -73,7 +98,7 @@ fn token_rows(path: &Path, vocab: usize, len: usize) -> Result<Vec<(String, Inpu
             }
         };
         let tokens = cells.iter().enumerate().map(token).collect::<Result<_>>()?;
-        found.push((format!("{}:{line}", io::file_name(path)), Input::Tokens(tokens)));
+        found.push((SequencePlace::Line(line), Input::Tokens(tokens)));
         Ok(())
     })?;
     Ok(found)
@@ -84,7 +109,7 @@ fn value_steps(
     channels: usize,
     len: usize,
     note: &mut dyn FnMut(String),
-) -> Result<Vec<(String, Input)>> {
+) -> Result<Vec<(SequencePlace, Input)>> {
     let feed = NumberFeed::new(TableShape::steps(channels), None)
         .map_err(|what| Error::content(path, what))?;
     let found = numbers(path, feed, note)?;
@@ -93,7 +118,7 @@ fn value_steps(
         let what = format!("{longest} steps, but the model takes {len}");
         return Err(Error::content(path, what));
     }
-    Ok(found.into_iter().map(|(name, values)| (name, Input::Values(values))).collect())
+    Ok(found.into_iter().map(|(place, values)| (place, Input::Values(values))).collect())
 }
 
 /// The numbers of a table, as a stream would read them: a sequence per row, or one of all rows.
@@ -101,8 +126,7 @@ pub(crate) fn numbers(
     path: &Path,
     mut feed: NumberFeed,
     note: &mut dyn FnMut(String),
-) -> Result<Vec<(String, Vec<f32>)>> {
-    let file = io::file_name(path);
+) -> Result<Vec<(SequencePlace, Vec<f32>)>> {
     let by_row = feed.shape().by_row;
     let (mut found, mut values, mut rows) = (Vec::new(), Vec::new(), 0);
     let reader = RowReader::for_dialect(feed.shape().dialect, path);
@@ -111,16 +135,17 @@ pub(crate) fn numbers(
         feed.row(row.line, &cells, &mut values).map_err(|fault| at(path, fault))?;
         rows += u64::from(!values.is_empty());
         if by_row && !values.is_empty() {
-            found.push((format!("{file}:{}", row.line), std::mem::take(&mut values)));
+            found.push((SequencePlace::Line(row.line), std::mem::take(&mut values)));
         }
         Ok(true)
     })?;
     if let Some(columns) = feed.description() {
         let sequence = if by_row { "each a sequence" } else { "the steps of one sequence" };
-        note(format!("{file}: {}, {sequence}, {columns}", units::plural(rows, "row")));
+        let (file, rows) = (io::file_name(path), units::plural(rows, "row"));
+        note(format!("{file}: {rows}, {sequence}, {columns}"));
     }
     if !values.is_empty() {
-        found.push((file, values));
+        found.push((SequencePlace::File, values));
     }
     Ok(found)
 }

@@ -69,6 +69,14 @@ impl Error {
         }
     }
 
+    /// With another name for its file, which the user knows under that name.
+    pub fn with_file_name(mut self, name: &str) -> Self {
+        if let Self::Io { path, .. } | Self::Content { path, .. } = &mut self {
+            *path = name.into();
+        }
+        self
+    }
+
     /// Says that the data folder does not exist, where data were looked for in it.
     pub(crate) fn with_missing_folder(mut self, folder: &Path) -> Self {
         let note = format!("{} does not exist", folder.display());

@@ -71,7 +71,7 @@ pub use batch::{Batch, BatchInput, BatchTarget, Padding, collate};
 pub use config::TaskConfig;
 pub use delay::DelayConfig;
 pub use dss_format::encoder::{Encoder, Vocabulary};
-pub use encoder::ReadFile;
+pub use encoder::{ReadFile, SequencePlace};
 pub use error::{Error, Result};
 pub use files::FilesConfig;
 pub use forecast::ForecastConfig;

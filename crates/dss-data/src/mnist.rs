@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::entry;
 use crate::config::TaskSource;
-use crate::encoder::ReadFile;
+use crate::encoder::{ReadFile, SequencePlace};
 use crate::hash::SplitHash;
 use crate::idx::{Idx, read_idx, read_images};
 use crate::pathfinder::grey as png;
 use crate::random::{permutation, stream};
 use crate::subset::{limit, select};
-use crate::{Encoder, Error, Example, Input, InputKind, Result, Task, TaskSpec, io};
+use crate::{Encoder, Error, Example, Input, InputKind, Result, Task, TaskSpec};
 
 pub use dss_format::encoder::ImagesEncoder;
 
@@ -137,11 +137,11 @@ fn order(encoder: &ImagesEncoder) -> Arc<[u32]> {
 
 impl ReadFile for ImagesEncoder {
     /// The picture of a PNG file, or all images of an idx file.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
         if let Some(pixels) = png::read(path, self.pixels.isqrt())?
             && pixels.len() == self.pixels
         {
-            return Ok(vec![(io::file_name(path), sequence(&pixels, &order(self)))]);
+            return Ok(vec![(SequencePlace::File, sequence(&pixels, &order(self)))]);
         }
         let images = read_idx(path, 3)?;
         if images.item_len() != self.pixels {
@@ -153,8 +153,7 @@ impl ReadFile for ImagesEncoder {
             return Err(Error::content(path, what));
         }
         let order = order(self);
-        let name = io::file_name(path);
-        let one = |i| (format!("{name}[{i}]"), sequence(images.item(i), &order));
+        let one = |i| (SequencePlace::Item(i), sequence(images.item(i), &order));
         Ok((0..images.len()).map(one).collect())
     }
 }
@@ -188,7 +187,7 @@ mod tests {
         for bit_reversal in [false, true] {
             let encoder = ImagesEncoder { pixels: 16, bit_reversal };
             let expected = sequence(&pixels, &order(&encoder));
-            assert_eq!(encoder.read(&path).unwrap(), [("digit.png".to_owned(), expected)]);
+            assert_eq!(encoder.read(&path).unwrap(), [(SequencePlace::File, expected)]);
         }
         let other = ImagesEncoder { pixels: 784, bit_reversal: false };
         assert!(other.read(&path).unwrap_err().to_string().contains("4 × 4 pixels, but 28 × 28"));

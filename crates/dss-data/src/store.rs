@@ -205,22 +205,28 @@ impl Store {
         let file = File::open(path).ok()?;
         let body = file.metadata().ok()?.len().checked_sub(FOOTER as u64)?;
         let footer = read_at(&file, body, FOOTER).ok()?;
-        let number = |at: usize| usize::try_from(u64_at(&footer, at)).ok();
-        let (count, info) = (number(64)?, number(72)?);
-        if &footer[112..] != MAGIC || &footer[32..64] != key {
+        let mut rest = &footer[..];
+        let content = take(&mut rest)?;
+        let key_of_file: [u8; 32] = take(&mut rest)?;
+        let count = usize::try_from(u64::from_le_bytes(take(&mut rest)?)).ok()?;
+        let info = usize::try_from(u64::from_le_bytes(take(&mut rest)?)).ok()?;
+        let sealed = &footer[..FOOTER - rest.len()];
+        let seal: [u8; 32] = take(&mut rest)?;
+        if rest != MAGIC || key_of_file != *key {
             return None;
         }
         let tables = count.checked_mul(PER_EXAMPLE)?.checked_add(info)?;
         let start = body.checked_sub(tables as u64)?;
         let tables = read_at(&file, start, tables).ok()?;
-        let seal = Sha256::new().chain_update(&tables).chain_update(&footer[..80]).finalize();
-        if seal.as_slice() != &footer[80..112] {
+        let hash = Sha256::new().chain_update(&tables).chain_update(sealed).finalize();
+        if hash[..] != seal {
             return None;
         }
         let (ends, rest) = tables.split_at(8 * count);
         let (sums, rest) = rest.split_at(4 * count);
         let (labels, info) = rest.split_at(4 * count);
-        let ends: Vec<u64> = (0..count).map(|i| u64_at(ends, 8 * i)).collect();
+        let (ends, _) = ends.as_chunks();
+        let ends: Vec<u64> = ends.iter().map(|n| u64::from_le_bytes(*n)).collect();
         if !ends.is_sorted() || ends.last().copied().unwrap_or(0) != start {
             return None;
         }
@@ -234,7 +240,7 @@ impl Store {
             sums: numbers(sums),
             labels: numbers(labels),
             info: info.to_vec(),
-            content: footer[..32].try_into().ok()?,
+            content,
             file,
         })
     }
@@ -319,8 +325,11 @@ fn read_at(file: &File, start: u64, len: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+/// The next `N` bytes, which are taken off the front.
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (next, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*next)
 }
 
 /// The examples in an order that depends on their content and the seed only, never on names or places of files.

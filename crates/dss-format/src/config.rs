@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::error::{Error, Result};
 use crate::flat;
-use crate::io::{Io, OutputKind};
+use crate::io::{ModelIo, OutputKind};
 use crate::mixer::{MixerConfig, MixerContext};
 
 /// What normalises the activations of a block.
@@ -191,7 +191,7 @@ impl ModelConfig {
     }
 
     /// The same for a model with these ends.
-    pub fn validate_for(&self, io: &Io) -> Result<()> {
+    pub fn validate_for(&self, io: &ModelIo) -> Result<()> {
         io.validate()?;
         if self.pool == Pool::Cls && matches!(io.output, OutputKind::Position { .. }) {
             let what =

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::encoder::{
-    Alphabet, CharacterIds, EOS, Encoder, Form, Places, SPECIALS, Scaling, SpeechEncoder,
-    TableShape, UNK, Unit, Vocabulary, quoted,
+    Alphabet, CharacterIds, EOS, Encoder, Form, ReadCells, SPECIALS, Scaling, SpeechEncoder,
+    TableShape, UNK, Unit, Vocabulary, listops, quoted,
 };
 
 /// What an encoder reads position by position.
@@ -137,7 +137,7 @@ pub struct TokenFeed {
     ids: Ids,
     /// The token that follows the last one, where the training had it.
     pub end: Option<u32>,
-    /// Bytes that are not a whole character or word yet.
+    /// Bytes that are not a whole character, word or row yet.
     pending: Vec<u8>,
     /// Line ends that are left out if nothing follows them; `None`: they are never left out.
     held: Option<Vec<u8>>,
@@ -152,9 +152,9 @@ enum Ids {
     },
     /// Each byte is so much above its value.
     Byte(u32),
-    /// Words between white space.
+    /// The symbols of ListOps, between white space.
     Word(HashMap<String, u32>),
-    /// Numbers below this.
+    /// Numbers below this, between white space or commas.
     Number(usize),
 }
 
@@ -198,10 +198,27 @@ impl TokenFeed {
                 let text = std::str::from_utf8(&whole).expect("just checked");
                 text.chars().try_for_each(|c| self.character(c, tokens))
             }
-            Ids::Word(_) | Ids::Number(_) => {
+            Ids::Word(_) => {
+                for piece in text.split_inclusive(|&byte| byte == b'\n') {
+                    self.pending.extend_from_slice(piece);
+                    if piece.ends_with(b"\n") {
+                        self.row(tokens)?;
+                        self.line += 1;
+                    }
+                }
+                // Only a tab makes a row of a table; the last word may not be whole.
+                let space = self.pending.iter().rposition(|&byte| byte == b' ');
+                if let Some(space) = space.filter(|_| !self.pending.contains(&b'\t')) {
+                    let rest = self.pending.split_off(space);
+                    self.row(tokens)?;
+                    self.pending = rest;
+                }
+                Ok(())
+            }
+            Ids::Number(_) => {
                 for &byte in text {
                     if byte.is_ascii_whitespace() || byte == b',' {
-                        self.word(tokens)?;
+                        self.number(tokens)?;
                     } else {
                         self.pending.push(byte);
                     }
@@ -215,7 +232,8 @@ impl TokenFeed {
     /// Takes what is left at the end of the text.
     pub fn finish(&mut self, tokens: &mut Vec<u32>) -> Result<(), Fault> {
         match &self.ids {
-            Ids::Word(_) | Ids::Number(_) => self.word(tokens),
+            Ids::Word(_) => self.row(tokens),
+            Ids::Number(_) => self.number(tokens),
             _ if self.pending.is_empty() => Ok(()),
             _ => Err(Fault::line(self.line, "the text ends within a character")),
         }
@@ -232,24 +250,31 @@ impl TokenFeed {
         Ok(())
     }
 
-    fn word(&mut self, tokens: &mut Vec<u32>) -> Result<(), Fault> {
+    /// The expression in a row of ListOps, or in a part of one.
+    fn row(&mut self, tokens: &mut Vec<u32>) -> Result<(), Fault> {
+        let Ids::Word(ids) = &self.ids else { unreachable!("words") };
+        let row = std::mem::take(&mut self.pending);
+        let row = String::from_utf8_lossy(&row);
+        let row = row.strip_prefix('\u{feff}').filter(|_| self.line == 1).unwrap_or(&row);
+        let words =
+            listops::expression(row.trim_end_matches(['\r', '\n'])).split_ascii_whitespace();
+        for word in words.filter(|word| !matches!(*word, "(" | ")")) {
+            let id = ids.get(if word == "]" { "X" } else { word });
+            let wrong = || format!("{} is not a symbol of the task", quoted(word));
+            tokens.push(*id.ok_or_else(|| Fault::line(self.line, wrong()))?);
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, tokens: &mut Vec<u32>) -> Result<(), Fault> {
+        let Ids::Number(vocab) = self.ids else { unreachable!("numbers") };
         let word = std::mem::take(&mut self.pending);
         let word = String::from_utf8_lossy(&word);
-        let id = match (&self.ids, &*word) {
-            (_, "") | (Ids::Word(_), "(" | ")") => return Ok(()),
-            (Ids::Word(ids), "]") => ids.get("X").copied(),
-            (Ids::Word(ids), word) => ids.get(word).copied(),
-            (Ids::Number(vocab), word) => {
-                word.parse().ok().filter(|&id: &u32| (id as usize) < *vocab)
-            }
-            _ => unreachable!("words"),
-        };
-        let wrong = || match &self.ids {
-            Ids::Number(vocab) => {
-                format!("expected a token id below {vocab}, found {}", quoted(&word))
-            }
-            _ => format!("{} is not a symbol of the task", quoted(&word)),
-        };
+        if word.is_empty() {
+            return Ok(());
+        }
+        let id = word.parse().ok().filter(|&id: &u32| (id as usize) < vocab);
+        let wrong = || format!("expected a token id below {vocab}, found {}", quoted(&word));
         tokens.push(id.ok_or_else(|| Fault::line(self.line, wrong()))?);
         Ok(())
     }
@@ -284,7 +309,7 @@ pub struct NumberFeed {
     /// Whether the first row was a header; `None` before it.
     header: Option<bool>,
     /// Which cells are read, once a row has told.
-    places: Option<Places>,
+    places: Option<ReadCells>,
     /// Numbers so far.
     count: usize,
 }
@@ -324,17 +349,17 @@ impl NumberFeed {
     pub fn description(&self) -> Option<String> {
         let header = if self.header? { "a header" } else { "no header" };
         let columns = match self.places.as_ref()? {
-            Places::All => "all columns".to_owned(),
-            Places::At { width: 1, .. } => "its only column".to_owned(),
-            Places::At { places, width } if places.iter().copied().eq(0..*width) => {
+            ReadCells::All => "all columns".to_owned(),
+            ReadCells::At { width: 1, .. } => "its only column".to_owned(),
+            ReadCells::At { places, width } if places.iter().copied().eq(0..*width) => {
                 format!("all {width} columns")
             }
-            Places::At { places, width } => format!("columns {} of {width}", numbered(places)),
+            ReadCells::At { places, width } => format!("columns {} of {width}", numbered(places)),
         };
         // As many cells as the training read: a row that is one step shorter and labelled looks the same.
         let unlabelled = self.header == Some(false)
             && self.shape.by_row
-            && matches!(&self.places, Some(Places::At { width, .. }) if *width == self.shape.columns.len());
+            && matches!(&self.places, Some(ReadCells::At { width, .. }) if *width == self.shape.columns.len());
         let label = if unlabelled { ", read without a label" } else { "" };
         Some(format!("{header}, numbers from {columns}{label}"))
     }
@@ -356,8 +381,8 @@ impl NumberFeed {
         };
         let all = (0..cells.len()).collect();
         let (read, width) = match &places {
-            Places::All => (&all, cells.len()),
-            Places::At { places, width } => (places, *width),
+            ReadCells::All => (&all, cells.len()),
+            ReadCells::At { places, width } => (places, *width),
         };
         let filled = cells.iter().rposition(|cell| !cell.trim().is_empty()).map_or(0, |i| i + 1);
         if filled > width {
@@ -441,6 +466,10 @@ mod tests {
         let words = TokenFeed::new(Ids::Word([("X".into(), 3), ("[MIN".into(), 4)].into()), None);
         assert_eq!(tokens(&words, b"( [MIN X ) ]\n").unwrap(), [4, 3, 3]);
         assert!(tokens(&words, b"[MIN ?").unwrap_err().contains("\"?\" is not a symbol"));
+        assert!(tokens(&words, b"X\n[MIN,X\n").unwrap_err().starts_with("line 2: \"[MIN,X\""));
+        let (mut words, mut found) = (words, Vec::new());
+        words.push(b"[MIN X ]", &mut found).unwrap();
+        assert_eq!(found, [4, 3], "words are not kept until their line ends");
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl OutputKind {
 /// The two ends of a model, and the length it is trained at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Io {
+pub struct ModelIo {
     /// What comes in.
     pub input: InputKind,
     /// What goes out.
@@ -65,7 +65,7 @@ pub struct Io {
     pub len: usize,
 }
 
-impl Io {
+impl ModelIo {
     /// Every number is in its range.
     pub fn validate(&self) -> Result<()> {
         let input = match self.input {

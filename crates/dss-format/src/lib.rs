@@ -5,7 +5,7 @@
 //! | for | see |
 //! |-----|-----|
 //! | the settings of a model | [`ModelConfig`], and [`mixer`] for those of each mixer |
-//! | input, output and training length | [`Io`] |
+//! | input, output and training length | [`ModelIo`] |
 //! | names, shapes and learning-rate groups of tensors | [`tensors`] |
 //! | model files and their metadata | [`ModelFile`], [`CheckpointMeta`] |
 //! | how files and streams become input | [`encoder`], [`feed`] |
@@ -26,7 +26,7 @@ pub mod tensors;
 pub use config::{Form, Gelu, ModelConfig, NormKind, Pool, Positions, fixed_position};
 pub use error::{Error, Result};
 pub use file::{Array, ModelFile, Numbers, Precision};
-pub use io::{InputKind, Io, OutputKind};
+pub use io::{InputKind, ModelIo, OutputKind};
 pub use meta::{CheckpointMeta, FORMAT};
 pub use mixer::{MixerConfig, MixerContext};
 pub use tensors::{ParamGroup, TensorSpec};

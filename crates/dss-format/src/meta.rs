@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::ModelConfig;
 use crate::encoder::{Encoder, EncoderError};
 use crate::error::{Error, Result};
-use crate::io::Io;
+use crate::io::ModelIo;
 
 /// The format this version writes, and the only one it reads.
 pub const FORMAT: &str = "dss-1";
@@ -21,7 +21,7 @@ pub struct CheckpointMeta {
     /// The model.
     pub model: ModelConfig,
     /// Its two ends and its training length.
-    pub io: Io,
+    pub io: ModelIo,
     /// The task's settings; null if there is none.
     #[serde(default)]
     pub task: serde_json::Value,
@@ -44,7 +44,7 @@ pub struct CheckpointMeta {
 
 impl CheckpointMeta {
     /// Of a model without a task.
-    pub fn new(model: &ModelConfig, io: &Io) -> Self {
+    pub fn new(model: &ModelConfig, io: &ModelIo) -> Self {
         Self {
             format: FORMAT.into(),
             model: model.clone(),

@@ -19,7 +19,7 @@
 //! Weight matrices are `[out, in]` as in PyTorch.
 
 use crate::config::{ModelConfig, NormKind, Pool, Positions};
-use crate::io::{InputKind, Io, OutputKind};
+use crate::io::{InputKind, ModelIo, OutputKind};
 use crate::mixer::{MixerContext, Stages};
 
 /// Parameters that share a learning rate (§4: those of the state space have their own, and no weight decay).
@@ -87,7 +87,7 @@ pub fn linear(name: &str, inputs: usize, outputs: usize) -> [TensorSpec; 2] {
 
 impl ModelConfig {
     /// All tensors of such a model, sorted by name.
-    pub fn tensors(&self, io: &Io) -> Vec<TensorSpec> {
+    pub fn tensors(&self, io: &ModelIo) -> Vec<TensorSpec> {
         let stages = self.stages(io);
         let mut all = self.tensors_outside_blocks(io, stages.as_ref());
         match stages {
@@ -105,7 +105,7 @@ impl ModelConfig {
     }
 
     /// How many numbers such a model has, running statistics included; `None` if more than can be counted.
-    pub fn tensor_elements(&self, io: &Io) -> Option<usize> {
+    pub fn tensor_elements(&self, io: &ModelIo) -> Option<usize> {
         let sum = |tensors: Vec<TensorSpec>| {
             tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.elements()?))
         };
@@ -119,12 +119,12 @@ impl ModelConfig {
     }
 
     /// What this model has in place of blocks, if it is a stack of its own.
-    pub fn stages(&self, io: &Io) -> Option<Stages> {
+    pub fn stages(&self, io: &ModelIo) -> Option<Stages> {
         self.mixer.settings().stages(self, io)
     }
 
     /// The tensors of one block, with names relative to it.
-    fn block_tensors(&self, io: &Io) -> Vec<TensorSpec> {
+    fn block_tensors(&self, io: &ModelIo) -> Vec<TensorSpec> {
         let mixer = self.mixer.settings().tensors(&MixerContext::new(self, io.len));
         let mut all: Vec<_> = mixer.into_iter().map(|tensor| tensor.within("mixer")).collect();
         all.extend(self.norm_tensors("norm", self.h));
@@ -149,7 +149,7 @@ impl ModelConfig {
         all
     }
 
-    fn tensors_outside_blocks(&self, io: &Io, stages: Option<&Stages>) -> Vec<TensorSpec> {
+    fn tensors_outside_blocks(&self, io: &ModelIo, stages: Option<&Stages>) -> Vec<TensorSpec> {
         let h = self.h;
         let features = stages.map_or(h, |stages| stages.features);
         let other = |name: &str, shape: &[usize]| TensorSpec::new(name, shape, ParamGroup::Other);

@@ -29,7 +29,7 @@ mod state;
 mod stream;
 
 pub use dss_format::{
-    CheckpointMeta, InputKind, Io, ModelConfig, ModelFile, OutputKind, Precision,
+    CheckpointMeta, InputKind, ModelConfig, ModelFile, ModelIo, OutputKind, Precision,
 };
 pub use error::{Error, Result};
 pub use forward::Plan;

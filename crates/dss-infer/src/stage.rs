@@ -97,7 +97,7 @@ impl Stack {
     pub(crate) fn new(
         config: &WaveganDConfig,
         model: &ModelConfig,
-        io: &dss_format::Io,
+        io: &dss_format::ModelIo,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
         let normed = config.variant == WaveganVariant::Ported;

@@ -7,7 +7,7 @@
 //! | for | take |
 //! |-----|------|
 //! | a layer in a model of your own | [`Mixer`]: DSS, S4, S4D or attention; or [`Block`] with norm, dropout and residual |
-//! | a whole classifier or regressor | [`Model`], of a [`ModelConfig`] and an [`Io`] |
+//! | a whole classifier or regressor | [`Model`], of a [`ModelConfig`] and an [`ModelIo`] |
 //! | reading and writing models | [`checkpoint`] |
 //! | the bare operations | [`ops`], [`composed`], [`fused`] |
 //!
@@ -99,7 +99,7 @@ pub use carry::Carry;
 pub use checkpoint::{CheckpointMeta, load, save};
 pub use dropout::{DropoutKey, LayerKey};
 pub use dss_format::{
-    Form, InputKind, Io, MixerConfig, ModelConfig, NormKind, OutputKind, ParamGroup, Pool,
+    Form, InputKind, MixerConfig, ModelConfig, ModelIo, NormKind, OutputKind, ParamGroup, Pool,
 };
 pub use encoder::{Embedding, Encoder, Input, RawValues};
 pub use error::{Error, Result};
@@ -118,7 +118,7 @@ pub use stage::Stage;
 pub mod config {
     pub use dss_format::mixer::*;
     pub use dss_format::{
-        Form, Gelu, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions,
+        Form, Gelu, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool, Positions,
     };
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
 use dss_format::mixer::{Stages, length_at_step};
-use dss_format::{CheckpointMeta, InputKind, Io, ModelConfig, Pool, Positions};
+use dss_format::{CheckpointMeta, InputKind, ModelConfig, ModelIo, Pool, Positions};
 
 use crate::block::{Block, Mode};
 use crate::carry::Carry;
@@ -27,13 +27,13 @@ use crate::stage::Stage;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use dss_nn::config::{InputKind, Io, ModelConfig, OutputKind};
+/// use dss_nn::config::{InputKind, ModelIo, ModelConfig, OutputKind};
 /// use dss_nn::{Input, Mode, Model};
 ///
 /// # fn main() -> dss_nn::Result<()> {
 /// let device = Device::flex();
 /// let config = ModelConfig { layers: 2, h: 16, ..ModelConfig::default() };
-/// let io = Io {
+/// let io = ModelIo {
 ///     input: InputKind::Values { channels: 1 },
 ///     output: OutputKind::Sequence { outputs: 10 },
 ///     len: 64,
@@ -67,7 +67,7 @@ pub struct Model {
     #[module(skip)]
     config: ModelConfig,
     #[module(skip)]
-    io: Io,
+    io: ModelIo,
     /// The length that the stages pad their input to.
     #[module(skip)]
     stack_len: usize,
@@ -87,14 +87,14 @@ impl Model {
     ///
     /// # Errors
     /// A setting that it cannot have.
-    pub fn new(config: &ModelConfig, io: &Io, seed: u64, device: &Device) -> Result<Self> {
+    pub fn new(config: &ModelConfig, io: &ModelIo, seed: u64, device: &Device) -> Result<Self> {
         Self::init(config, io, seed, device, false)
     }
 
     /// The same; with `replaced`, for numbers that a checkpoint's replace.
     pub(crate) fn init(
         config: &ModelConfig,
-        io: &Io,
+        io: &ModelIo,
         seed: u64,
         device: &Device,
         replaced: bool,
@@ -141,7 +141,7 @@ impl Model {
     }
 
     /// Its two ends and its training length.
-    pub fn io(&self) -> &Io {
+    pub fn io(&self) -> &ModelIo {
         &self.io
     }
 

@@ -12,7 +12,7 @@ use burn::tensor::module::conv1d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use dss_format::mixer::{WaveganDConfig, WaveganVariant};
-use dss_format::{Form, Io, MixerConfig, ModelConfig};
+use dss_format::{Form, MixerConfig, ModelConfig, ModelIo};
 
 use crate::block::Mode;
 use crate::dispatch;
@@ -120,7 +120,7 @@ impl NormedConvolution {
 
 impl Stage {
     /// All stages of such a model; none if it is made of blocks.
-    pub(crate) fn all(model: &ModelConfig, io: &Io, seed: u64, device: &Device) -> Vec<Self> {
+    pub(crate) fn all(model: &ModelConfig, io: &ModelIo, seed: u64, device: &Device) -> Vec<Self> {
         let MixerConfig::WaveganD(config) = model.mixer else { return Vec::new() };
         let widths = config.widths(model, io).into_iter().enumerate();
         let stages = widths.map(|(i, (from, to))| {

@@ -2,12 +2,12 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use dss_data::{Batch, BatchInput, TargetKind, TaskSpec};
-use dss_nn::config::{InputKind, Io, OutputKind};
+use dss_nn::config::{InputKind, ModelIo, OutputKind};
 
 use crate::error::{Error, Result};
 
 /// The two ends of a model for a task.
-pub fn io(spec: &TaskSpec) -> Io {
+pub fn io(spec: &TaskSpec) -> ModelIo {
     let input = match spec.input {
         dss_data::InputKind::Tokens { vocab } => InputKind::Tokens { vocab },
         dss_data::InputKind::Values { channels } => InputKind::Values { channels },
@@ -24,7 +24,7 @@ pub fn io(spec: &TaskSpec) -> Io {
         (false, true) => OutputKind::Position { outputs },
         (false, false) => OutputKind::Sequence { outputs },
     };
-    Io { input, output, len: spec.len }
+    ModelIo { input, output, len: spec.len }
 }
 
 /// The names of a task's classes; none for regression.
@@ -37,7 +37,7 @@ pub fn labels(spec: &TaskSpec) -> &[String] {
 }
 
 /// Whether a model with the ends `io` can be asked what `spec` asks; the length may differ.
-pub fn check_fit(io: &Io, spec: &TaskSpec) -> Result<()> {
+pub fn check_fit(io: &ModelIo, spec: &TaskSpec) -> Result<()> {
     let asked = self::io(spec);
     if io.input != asked.input {
         let [reads, has] = [io.input, asked.input].map(|input| match input {

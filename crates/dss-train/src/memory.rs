@@ -2,7 +2,7 @@
 
 use dss_nn::ModelConfig;
 use dss_nn::config::MixerContext;
-use dss_nn::config::{Io, OutputKind};
+use dss_nn::config::{ModelIo, OutputKind};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ fn bytes(file: &str, name: &str) -> Option<u64> {
 ///
 /// # Errors
 /// [`Error::Memory`].
-pub fn check(config: &Config, io: &Io, examples: [usize; 3]) -> Result<()> {
+pub fn check(config: &Config, io: &ModelIo, examples: [usize; 3]) -> Result<()> {
     match bytes("/proc/meminfo", "MemAvailable:") {
         Some(available) => fits(config, io, examples, available),
         None => Ok(()),
@@ -45,14 +45,14 @@ pub fn check(config: &Config, io: &Io, examples: [usize; 3]) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Batch`].
-pub fn check_forward(model: &ModelConfig, io: &Io, batch: usize) -> Result<()> {
+pub fn check_forward(model: &ModelConfig, io: &ModelIo, batch: usize) -> Result<()> {
     match bytes("/proc/meminfo", "MemAvailable:") {
         Some(available) => forward_fits(model, io, batch, available),
         None => Ok(()),
     }
 }
 
-fn forward_fits(model: &ModelConfig, io: &Io, batch: usize, available: u64) -> Result<()> {
+fn forward_fits(model: &ModelConfig, io: &ModelIo, batch: usize, available: u64) -> Result<()> {
     let needed = pass(model, io, batch, FORWARD_COPIES);
     if needed <= available {
         return Ok(());
@@ -64,7 +64,7 @@ fn forward_fits(model: &ModelConfig, io: &Io, batch: usize, available: u64) -> R
     })
 }
 
-fn fits(config: &Config, io: &Io, examples: [usize; 3], available: u64) -> Result<()> {
+fn fits(config: &Config, io: &ModelIo, examples: [usize; 3], available: u64) -> Result<()> {
     let needed = needed(config, io, examples);
     if needed <= available {
         return Ok(());
@@ -79,7 +79,7 @@ fn fits(config: &Config, io: &Io, examples: [usize; 3], available: u64) -> Resul
 
 /// A rough estimate in bytes, rather too low than too high: weights, gradients and the moments of AdamW; what the
 /// layers keep for the backward pass; the outputs; the order of the examples.
-fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
+fn needed(config: &Config, io: &ModelIo, [train, val, test]: [usize; 3]) -> u64 {
     let parameters = config.model.tensor_elements(io).unwrap_or(usize::MAX);
     let copies = config.model.layers.saturating_mul(3).saturating_add(FORWARD_COPIES);
     let training = pass(&config.model, io, config.train.shard_batch().min(train), copies);
@@ -92,7 +92,7 @@ fn needed(config: &Config, io: &Io, [train, val, test]: [usize; 3]) -> u64 {
 }
 
 /// Bytes that the mixers keep for the backward pass of a batch besides the activations.
-fn mixers(model: &ModelConfig, io: &Io, batch: usize) -> u64 {
+fn mixers(model: &ModelConfig, io: &ModelIo, batch: usize) -> u64 {
     let context = MixerContext::new(model, io.len);
     let mixer = model.mixer.settings();
     let each = mixer.kept_for_backward(&context);
@@ -109,7 +109,7 @@ const FORWARD_COPIES: usize = 8;
 const STAGE_COPIES: usize = 3;
 
 /// Bytes of `copies` activations `[B, L, H]`, and of the outputs.
-fn pass(model: &ModelConfig, io: &Io, batch: usize, copies: usize) -> u64 {
+fn pass(model: &ModelConfig, io: &ModelIo, batch: usize, copies: usize) -> u64 {
     let (sequences, answers, outputs) = match io.output {
         OutputKind::Sequence { outputs } => (1, 1, outputs),
         OutputKind::Position { outputs } => (1, io.len, outputs),
@@ -150,7 +150,7 @@ mod tests {
             let sets: Overlay = sets.iter().map(|(k, v)| Setting::typed(k, v)).collect();
             Config::resolve("delay", None, &[], &sets).unwrap()
         };
-        let io = |len| Io {
+        let io = |len| ModelIo {
             input: dss_nn::InputKind::Tokens { vocab: 10 },
             output: OutputKind::Position { outputs: 8 },
             len,
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_huge_batch_of_an_evaluation_is_refused() {
-        let io = Io {
+        let io = ModelIo {
             input: dss_nn::InputKind::Values { channels: 1 },
             output: OutputKind::Sequence { outputs: 10 },
             len: 1000,

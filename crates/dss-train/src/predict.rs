@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::DType;
 use dss_data::{Encoder, Example, Input, Padding, Target, TargetKind, TaskSpec, collate};
 use dss_nn::checkpoint::CheckpointMeta;
-use dss_nn::config::{InputKind, Io, OutputKind};
+use dss_nn::config::{InputKind, ModelIo, OutputKind};
 use dss_nn::{Mode, Model};
 
 use crate::error::{Error, Result};
@@ -133,7 +133,7 @@ fn spec(meta: &CheckpointMeta) -> TaskSpec {
     }
 }
 
-fn check(io: &Io, query: &Query) -> std::result::Result<(), String> {
+fn check(io: &ModelIo, query: &Query) -> std::result::Result<(), String> {
     let pair = matches!(io.output, OutputKind::Pair { .. });
     match (pair, query.second.is_some()) {
         (true, false) => return Err("the model compares two sequences, but there is one".into()),
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn an_encoder_that_promises_too_much_is_refused() {
         let output = OutputKind::Position { outputs: 1 };
-        let io = Io { input: InputKind::Values { channels: 1 }, output, len: 20 };
+        let io = ModelIo { input: InputKind::Values { channels: 1 }, output, len: 20 };
         let mut meta = CheckpointMeta::new(&ModelConfig::default(), &io);
         let mut read = |text: &str, labels: &[&str]| {
             meta.extra.insert(ENCODER.into(), text.into());

@@ -19,8 +19,8 @@ pub(super) fn lines(
     batch: usize,
     form: AnswerForm,
 ) -> Result<Vec<String>, Failure> {
-    let windows =
-        files.iter().map(|file| window(encoder, &file.path)).collect::<Result<Vec<_>, _>>()?;
+    let read = |file: &InputFile| window(encoder, &file.path).map_err(|e| file.named(e));
+    let windows = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let queries: Vec<Query> =
         windows.iter().map(|w| Query { input: w.input.clone(), second: None }).collect();
     let predictions = predict(model, meta, &queries, batch)?;

@@ -25,20 +25,13 @@ pub(super) struct InputFile {
 impl InputFile {
     /// The name in answers, without folders.
     pub fn base_name(&self) -> String {
-        file_name(Path::new(&self.name))
+        Path::new(&self.name).file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The name of a sequence in the file, which begins with that of the file: standard input has another one in answers.
-    pub fn named(&self, sequence: String) -> String {
-        match sequence.strip_prefix(&file_name(&self.path)) {
-            Some(place) => self.base_name() + place,
-            None => sequence,
-        }
+    /// An error about the file; standard input, which came through another one, is named.
+    pub fn named(&self, error: dss_data::Error) -> dss_data::Error {
+        if self.name == "-" { error.with_file_name("standard input") } else { error }
     }
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 impl Inputs {
@@ -60,15 +53,6 @@ impl Inputs {
             }
         }
         Ok(inputs)
-    }
-
-    /// An error about standard input, which came through a file.
-    pub fn named(&self, failure: Failure) -> Failure {
-        let piped = self.files.iter().find(|file| file.name == "-" && self.temporary.is_some());
-        match piped {
-            Some(file) => failure.renamed(&file.path.display().to_string(), "standard input"),
-            None => failure,
-        }
     }
 
     fn push(&mut self, path: PathBuf) {

@@ -22,7 +22,7 @@ pub(super) fn lines(
     let head = ["file", "tokens", "nats_per_token", "bits_per_token"].map(str::to_owned);
     let mut lines = if form == AnswerForm::Csv { vec![join(&head, true)] } else { Vec::new() };
     for file in files {
-        let text = score(encoder, &file.path)?;
+        let text = score(encoder, &file.path).map_err(|e| file.named(e))?;
         let scores = evaluate(model, &text.windows, &text.spec, batch)?;
         lines.push(line(&file.name, text.tokens, &scores, form));
     }

@@ -4,7 +4,6 @@ mod forecast;
 mod inputs;
 mod lm;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use dss_data::speech::{SpeechEncoder, read_sound};
@@ -32,20 +31,27 @@ enum AnswerForm {
 }
 
 /// A sequence, where it comes from, and what the model says about it.
-struct Answer {
-    file: String,
-    name: String,
+struct Answer<'a> {
+    sequence: Sequence<'a>,
     prediction: Prediction,
 }
 
-impl Answer {
+/// A sequence, or a pair of them.
+struct Sequence<'a> {
+    file: &'a InputFile,
+    /// The place in the file; of a pair also the second sequence.
+    place: String,
+}
+
+impl Sequence<'_> {
     /// The path as it was given, and the place in the file: `d/a.csv:1`.
-    fn place(&self) -> String {
-        let file = Path::new(&self.file).file_name().unwrap_or_default().to_string_lossy();
-        match self.name.strip_prefix(&*file) {
-            Some(place) => format!("{}{place}", self.file),
-            None => format!("{}:{}", self.file, self.name),
-        }
+    fn path_and_place(&self) -> String {
+        format!("{}{}", self.file.name, self.place)
+    }
+
+    /// The same without folders: `a.csv:1`.
+    fn name(&self) -> String {
+        self.file.base_name() + &self.place
     }
 }
 
@@ -63,7 +69,7 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
         let encoder = encoder(&meta)?;
         let inputs = Inputs::new(&args.files, &encoder)?;
         let files = &inputs.files;
-        let lines = match encoder {
+        match encoder {
             Encoder::Lm(encoder) => lm::lines(&model, &encoder, files, batch, form),
             Encoder::Forecast(encoder) => {
                 forecast::lines(&model, &meta, &encoder, files, batch, form)
@@ -76,43 +82,42 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
                     table(&answers, &meta.labels, form == AnswerForm::Csv)
                 }
             }),
-        };
-        lines.map_err(|failure| inputs.named(failure))
+        }
     })??;
     output::line(&lines.join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the model says about every sequence of the files.
-fn answers(
+fn answers<'a>(
     model: &Model,
     meta: &CheckpointMeta,
     encoder: &Encoder,
-    files: &[InputFile],
+    files: &'a [InputFile],
     batch: usize,
-) -> Result<Vec<Answer>, Failure> {
+) -> Result<Vec<Answer<'a>>, Failure> {
     if let Encoder::Speech(encoder) = encoder
         && let Some(trained) = encoder.sample_rate()
     {
         return sound(model, meta, encoder, trained, files, batch);
     }
-    let (names, queries) = read(files, encoder, &meta.io.output)?;
+    let (sequences, queries) = read(files, encoder, &meta.io.output)?;
     let predictions = predict(model, meta, &queries, batch)?;
-    let answers = names.into_iter().zip(predictions);
-    Ok(answers.map(|((file, name), prediction)| Answer { file, name, prediction }).collect())
+    let answers = sequences.into_iter().zip(predictions);
+    Ok(answers.map(|(sequence, prediction)| Answer { sequence, prediction }).collect())
 }
 
 /// Clips of any rate: as in a stream, the model's step follows that of the file.
-fn sound(
+fn sound<'a>(
     model: &Model,
     meta: &CheckpointMeta,
     encoder: &SpeechEncoder,
     trained: f64,
-    files: &[InputFile],
+    files: &'a [InputFile],
     batch: usize,
-) -> Result<Vec<Answer>, Failure> {
-    let clips =
-        files.iter().map(|file| read_sound(encoder, &file.path)).collect::<Result<Vec<_>, _>>()?;
+) -> Result<Vec<Answer<'a>>, Failure> {
+    let read = |file: &InputFile| read_sound(encoder, &file.path).map_err(|e| file.named(e));
+    let clips = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut answers = Vec::new();
     for same_rate in
         files.iter().zip(clips).collect::<Vec<_>>().chunk_by(|(_, a), (_, b)| a.1 == b.1)
@@ -128,26 +133,25 @@ fn sound(
             same_rate.iter().map(|(_, clip)| Query { input: clip.0.clone(), second: None });
         let predictions = predict(&model, &meta, &queries.collect::<Vec<_>>(), batch)?;
         answers.extend(same_rate.iter().zip(predictions).map(|((file, _), prediction)| Answer {
-            file: file.name.clone(),
-            name: file.base_name(),
+            sequence: Sequence { file, place: String::new() },
             prediction,
         }));
     }
     Ok(answers)
 }
 
-type Named = Vec<(String, String)>;
-
 /// The sequences of all files; a model of pairs takes them two by two.
-fn read(
-    files: &[InputFile],
+fn read<'a>(
+    files: &'a [InputFile],
     encoder: &Encoder,
     output: &OutputKind,
-) -> Result<(Named, Vec<Query>), Failure> {
+) -> Result<(Vec<Sequence<'a>>, Vec<Query>), Failure> {
     let mut found = Vec::new();
     for file in files {
-        let all = encoder.read_noted(&file.path, &mut |note| output::log_line(note))?.into_iter();
-        found.extend(all.map(|(name, input)| (file.name.clone(), file.named(name), input)));
+        let all = encoder.read_noted(&file.path, &mut |note| output::log_line(note));
+        let all = all.map_err(|e| file.named(e))?.into_iter();
+        found
+            .extend(all.map(|(place, input)| (Sequence { file, place: place.to_string() }, input)));
     }
     let pair = matches!(output, OutputKind::Pair { .. });
     if pair && found.len() % 2 == 1 {
@@ -155,18 +159,17 @@ fn read(
             format!("an odd number of sequences ({}): the last one has no partner", found.len());
         return Err(Failure::usage(message).hint("this model compares sequences two by two"));
     }
-    let (mut names, mut queries) = (Vec::new(), Vec::new());
+    let (mut sequences, mut queries) = (Vec::new(), Vec::new());
     let mut found = found.into_iter();
-    while let Some((file, name, input)) = found.next() {
+    while let Some((mut sequence, input)) = found.next() {
         let second = if pair { found.next() } else { None };
-        let name = match &second {
-            Some((_, second, _)) => format!("{name} {second}"),
-            None => name,
-        };
-        names.push((file, name));
-        queries.push(Query { input, second: second.map(|(_, _, input)| input) });
+        if let Some((second, _)) = &second {
+            sequence.place += &format!(" {}", second.name());
+        }
+        sequences.push(sequence);
+        queries.push(Query { input, second: second.map(|(_, input)| input) });
     }
-    Ok((names, queries))
+    Ok((sequences, queries))
 }
 
 /// The name of a class.
@@ -176,7 +179,7 @@ fn label(labels: &[String], class: usize) -> String {
 
 fn object(answer: &Answer, labels: &[String]) -> Value {
     let rows = &answer.prediction.rows;
-    let mut value = json!({"file": answer.file, "sequence": answer.name});
+    let mut value = json!({"file": answer.sequence.file.name, "sequence": answer.sequence.name()});
     if labels.is_empty() {
         value["values"] = if rows.len() == 1 { json!(rows[0]) } else { json!(rows) };
         return value;
@@ -218,7 +221,7 @@ fn table(answers: &[Answer], labels: &[String], csv: bool) -> Vec<String> {
         for (i, (row, best)) in
             answer.prediction.rows.iter().zip(answer.prediction.classes()).enumerate()
         {
-            let mut cells = vec![answer.place()];
+            let mut cells = vec![answer.sequence.path_and_place()];
             if positions {
                 cells.push(i.to_string());
             }
@@ -254,13 +257,14 @@ fn join(cells: &[String], csv: bool) -> String {
 mod tests {
     use super::*;
 
-    fn answer(rows: &[&[f64]]) -> Answer {
-        let rows = rows.iter().map(|row| row.to_vec()).collect();
-        Answer { file: "d/a.csv".into(), name: "a.csv:1".into(), prediction: Prediction { rows } }
-    }
-
     #[test]
     fn classes_values_and_positions() {
+        let file = InputFile { name: "d/a.csv".into(), path: "d/a.csv".into() };
+        let answer = |rows: &[&[f64]]| {
+            let rows = rows.iter().map(|row| row.to_vec()).collect();
+            let sequence = Sequence { file: &file, place: ":1".into() };
+            Answer { sequence, prediction: Prediction { rows } }
+        };
         let labels = ["cat, \"big\"".to_owned(), "dog".to_owned()];
         let one = [answer(&[&[0.75, 0.25]])];
         assert_eq!(table(&one, &labels, false), ["d/a.csv:1\tcat, \"big\"\t0.7500"]);
@@ -273,6 +277,7 @@ mod tests {
         );
         assert_eq!(object(&one[0], &labels)["probabilities"]["dog"], 0.25);
         assert_eq!(object(&one[0], &labels)["label"], labels[0]);
+        assert_eq!(object(&one[0], &labels)["sequence"], "a.csv:1");
 
         let many = [answer(&[&[0.1, 0.9], &[0.8, 0.2]])];
         assert_eq!(table(&many, &labels, false)[1], "d/a.csv:1\t1\tcat, \"big\"\t0.8000");

@@ -5,6 +5,7 @@ use std::path::Path;
 use dss_format::encoder::TableShape;
 
 use super::record::{Content, Label, Layout, Record, Records};
+use crate::encoder::SequencePlace;
 use crate::npy::{Npy, read_npy};
 use crate::{Error, Result, io, units};
 
@@ -129,11 +130,14 @@ pub fn unlabelled(npy: Npy, shape: &TableShape) -> std::result::Result<Vec<Vec<f
     }
 }
 
-/// [`unlabelled`] of a file, with names; that of the file itself if it holds one sequence without a number.
-pub(super) fn read_unlabelled(path: &Path, shape: &TableShape) -> Result<Vec<(String, Vec<f32>)>> {
-    let (file, npy) = (io::file_name(path), read_npy(path)?);
+/// [`unlabelled`] of a file, with the places of the sequences.
+pub(super) fn read_unlabelled(
+    path: &Path,
+    shape: &TableShape,
+) -> Result<Vec<(SequencePlace, Vec<f32>)>> {
+    let npy = read_npy(path)?;
     let alone = npy.shape.len() == 1 || (npy.shape.len() == 2 && !shape.by_row);
     let sequences = unlabelled(npy, shape).map_err(|what| Error::content(path, what))?;
-    let name = |i| if alone { file.clone() } else { format!("{file}[{i}]") };
-    Ok(sequences.into_iter().enumerate().map(|(i, numbers)| (name(i), numbers)).collect())
+    let place = |i| if alone { SequencePlace::File } else { SequencePlace::Item(i) };
+    Ok(sequences.into_iter().enumerate().map(|(i, numbers)| (place(i), numbers)).collect())
 }

@@ -9,7 +9,7 @@ use dss_format::feed::NumberFeed;
 use super::record::Content;
 use super::{TokenChoice, arrays, folders, tables};
 use crate::delimited::Separator;
-use crate::encoder::{ReadFile, numbers};
+use crate::encoder::{ReadFile, SequencePlace, numbers};
 use crate::table::{Decimal, Table, TableOptions};
 use crate::{Error, Input, InputKind, Result, io, units};
 
@@ -125,7 +125,7 @@ fn check_length(encoder: &FilesEncoder, positions: usize) -> std::result::Result
 
 impl ReadFile for FilesEncoder {
     /// Reads a text, a table or an array without labels.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
         self.read_noted(path, &mut |_| {})
     }
 
@@ -133,45 +133,47 @@ impl ReadFile for FilesEncoder {
         &self,
         path: &Path,
         note: &mut dyn FnMut(String),
-    ) -> Result<Vec<(String, Input)>> {
-        let file = io::file_name(path);
-        let found: Vec<(String, std::result::Result<Input, String>)> =
+    ) -> Result<Vec<(SequencePlace, Input)>> {
+        let found: Vec<(SequencePlace, std::result::Result<Input, String>)> =
             match (&self.form, self.shape(), io::extension(path).as_str()) {
                 (_, Some(shape), "npy") => {
                     let sequences = arrays::read_unlabelled(path, &shape)?.into_iter();
-                    let encode = |(name, numbers)| (name, encode(self, &Content::Numbers(numbers)));
+                    let encode =
+                        |(place, numbers)| (place, encode(self, &Content::Numbers(numbers)));
                     sequences.map(encode).collect()
                 }
                 (Form::Numbers { channels, scaling, .. }, Some(shape), _) => {
                     let feed = NumberFeed::new(shape, scaling.clone());
                     let feed = feed.map_err(|what| Error::content(path, what))?;
-                    let fitting = |(name, values)| (name, fitting(self, values, *channels));
+                    let fitting = |(place, values)| (place, fitting(self, values, *channels));
                     numbers(path, feed, note)?.into_iter().map(fitting).collect()
                 }
                 (_, _, "csv" | "tsv" | "tab") => {
                     let texts = texts(self, path, note)?.into_iter();
-                    texts.map(|(name, text)| (name, encode(self, &Content::Text(text)))).collect()
+                    texts.map(|(place, text)| (place, encode(self, &Content::Text(text)))).collect()
                 }
-                _ => vec![(file, encode(self, &Content::Text(folders::document(path)?)))],
+                _ => {
+                    let text = Content::Text(folders::document(path)?);
+                    vec![(SequencePlace::File, encode(self, &text))]
+                }
             };
-        let named = |(name, input): (String, std::result::Result<Input, String>)| match input {
-            Ok(input) => Ok((name, input)),
-            Err(what) => {
-                let place = format!(" ({name})");
-                Err(Error::Content { path: path.to_owned(), place, what })
-            }
+        let checked = |(place, input): (SequencePlace, std::result::Result<Input, String>)| {
+            let fault = |what| {
+                let place = format!(" ({}{place})", io::file_name(path));
+                Error::Content { path: path.to_owned(), place, what }
+            };
+            Ok((place, input.map_err(fault)?))
         };
-        found.into_iter().map(named).collect()
+        found.into_iter().map(checked).collect()
     }
 }
 
-/// The texts of a table, with the names of their rows: of the column that the training read.
+/// The texts of a table, with their places: of the column that the training read.
 fn texts(
     encoder: &FilesEncoder,
     path: &Path,
     note: &mut dyn FnMut(String),
-) -> Result<Vec<(String, String)>> {
-    let file = io::file_name(path);
+) -> Result<Vec<(SequencePlace, String)>> {
     let name = encoder.columns.first().and_then(|column| column.name.as_deref());
     let names: Vec<&str> = name.into_iter().collect();
     let given = encoder.dialect.delimiter.and_then(Separator::written);
@@ -193,11 +195,13 @@ fn texts(
     let column = text_column(encoder, &table)?;
     let mut found = Vec::new();
     table.for_each(|line, cells| {
-        found.push((format!("{file}:{line}"), tables::row_text(&table, line, cells, column)?));
+        let text = tables::row_text(&table, line, cells, column)?;
+        found.push((SequencePlace::Line(line), text));
         Ok(())
     })?;
     let header = if table.header.is_some() { "a header" } else { "no header" };
     let (rows, column) = (units::plural(found.len() as u64, "row"), column + 1);
+    let file = io::file_name(path);
     note(format!("{file}: {rows}, each a sequence, {header}, the text from column {column}"));
     Ok(found)
 }

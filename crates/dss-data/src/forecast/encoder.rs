@@ -6,8 +6,8 @@ use dss_format::encoder::ForecastEncoder;
 
 use super::series::Series;
 use super::windows::{origin, sequence};
-use crate::encoder::ReadFile;
-use crate::{Error, Input, Result, io};
+use crate::encoder::{ReadFile, SequencePlace};
+use crate::{Error, Input, Result};
 
 /// The end of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub fn window(encoder: &ForecastEncoder, path: &Path) -> Result<Window> {
 
 impl ReadFile for ForecastEncoder {
     /// The last rows of a table as one sequence.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
-        Ok(vec![(io::file_name(path), window(self, path)?.input)])
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
+        Ok(vec![(SequencePlace::File, window(self, path)?.input)])
     }
 }

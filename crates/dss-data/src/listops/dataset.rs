@@ -6,8 +6,8 @@ use dss_format::encoder::{EOS, ListopsEncoder, Vocabulary};
 
 use super::expressions::Expressions;
 use super::{symbols, tsv};
-use crate::encoder::ReadFile;
-use crate::{Error, Input, Result, io};
+use crate::encoder::{ReadFile, SequencePlace};
+use crate::{Error, Input, Result};
 
 /// `<pad> <unk> <eos>`, then the 15 symbols by falling frequency in the training part (FIRST and LAST only if present).
 pub(super) fn vocabulary(rows: &Expressions, train: usize) -> Vocabulary {
@@ -34,7 +34,7 @@ pub(super) fn ids(encoder: &ListopsEncoder) -> Ids {
 
 impl ReadFile for ListopsEncoder {
     /// One expression per line, in the token or the tree form.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
         let ids = ids(self);
         let one = |(line, codes): (u64, Vec<u8>)| {
             if codes.len() >= self.len {
@@ -42,7 +42,7 @@ impl ReadFile for ListopsEncoder {
                     format!("{} symbols and <eos>, but the model takes {}", codes.len(), self.len);
                 return Err(Error::line(path, line, what));
             }
-            Ok((format!("{}:{line}", io::file_name(path)), encode(&ids, &codes)))
+            Ok((SequencePlace::Line(line), encode(&ids, &codes)))
         };
         tsv::read_unlabelled(path)?.into_iter().map(one).collect()
     }

@@ -1,31 +1,31 @@
-//! The official files: `Source<TAB>Target` with a header and CRLF (Long Range Arena), or `label<TAB>source` without
-//! one (the original ListOps).
+//! The official files; `dss_format::encoder::listops` describes their rows.
 
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::Path;
+
+use dss_format::encoder::listops::{HEADER, expression, source_and_label};
 
 use super::evaluate;
 use super::expressions::Expressions;
 use super::symbols::{parse, to_tree};
-use crate::{Error, Result, io};
-
-const HEADER: &str = "Source\tTarget";
+use crate::characters::rows::for_each_line;
+use crate::{Error, Result};
 
 /// Reads a TSV file of either form, gzipped or not. Every label is checked against the value of its expression.
 pub fn read_tsv(path: &Path) -> Result<Expressions> {
     let mut rows = Expressions::default();
-    for (number, line) in lines(path)? {
-        let line = line?;
+    for_each_line(path, &mut |number, line| {
+        let line = text(path, number, line)?;
         if number == 1 && line == HEADER {
-            continue;
+            return Ok(());
         }
         let fault = |what: String| Error::line(path, number, what);
-        let Some((source, label)) = fields(&line) else {
+        let Some((source, label)) = source_and_label(line) else {
             return Err(fault(format!(
                 "expected `{HEADER}` or `label\\tsource`: two fields with a tab between, one a digit"
             )));
         };
-        let codes = expression(source).map_err(fault)?;
+        let codes = codes(source).map_err(fault)?;
         let value = evaluate(&codes).map_err(fault)?;
         if value != label {
             return Err(fault(format!(
@@ -33,7 +33,8 @@ pub fn read_tsv(path: &Path) -> Result<Expressions> {
             )));
         }
         rows.push(&codes, label);
-    }
+        Ok(())
+    })?;
     if rows.is_empty() {
         return Err(Error::content(path, "no expressions in this file"));
     }
@@ -44,15 +45,14 @@ pub fn read_tsv(path: &Path) -> Result<Expressions> {
 /// Each comes with its line number.
 pub fn read_unlabelled(path: &Path) -> Result<Vec<(u64, Vec<u8>)>> {
     let mut found = Vec::new();
-    for (number, line) in lines(path)? {
-        let line = line?;
-        if line.trim().is_empty() || line == HEADER {
-            continue;
+    for_each_line(path, &mut |number, line| {
+        let line = text(path, number, line)?;
+        if !line.trim().is_empty() && line != HEADER {
+            let codes = codes(expression(line)).and_then(|codes| evaluate(&codes).map(|_| codes));
+            found.push((number, codes.map_err(|what| Error::line(path, number, what))?));
         }
-        let source = fields(&line).map_or(line.as_str(), |(source, _)| source);
-        let codes = expression(source).and_then(|codes| evaluate(&codes).map(|_| codes));
-        found.push((number, codes.map_err(|what| Error::line(path, number, what))?));
-    }
+        Ok(())
+    })?;
     Ok(found)
 }
 
@@ -65,29 +65,11 @@ pub fn write_tsv(to: &mut impl Write, rows: &Expressions) -> std::io::Result<()>
     Ok(())
 }
 
-type Lines<'a> = Box<dyn Iterator<Item = (u64, Result<String>)> + 'a>;
-
-/// Lines, numbered from 1, without their ends.
-fn lines(path: &Path) -> Result<Lines<'_>> {
-    let lines = io::open(path)?.lines().map(move |line| {
-        let mut line = line.map_err(Error::io("read", path))?;
-        line.truncate(line.trim_end_matches('\r').len());
-        Ok(line)
-    });
-    Ok(Box::new((1..).zip(lines)))
+fn text<'a>(path: &Path, number: u64, line: &'a [u8]) -> Result<&'a str> {
+    std::str::from_utf8(line).map_err(|_| Error::not_utf8(path, number))
 }
 
-/// Source and label of a row: the field that is one digit is the label, the second one if both are.
-fn fields(line: &str) -> Option<(&str, u8)> {
-    let digit = |field: &str| match field.as_bytes() {
-        [digit @ b'0'..=b'9'] => Some(digit - b'0'),
-        _ => None,
-    };
-    let (a, b) = line.split_once('\t')?;
-    digit(b).map(|label| (a, label)).or_else(|| digit(a).map(|label| (b, label)))
-}
-
-fn expression(source: &str) -> std::result::Result<Vec<u8>, String> {
+fn codes(source: &str) -> std::result::Result<Vec<u8>, String> {
     parse(source).map_err(|symbol| {
         format!(
             "unknown symbol `{symbol}`; symbols are 0..9, [MIN [MAX [MED [SM [FIRST [LAST, ] or X"

@@ -8,7 +8,7 @@ use crate::{Error, Result, io};
 
 /// The largest text.
 const LIMIT: u64 = 1 << 30;
-/// Where texts lie in a data folder.
+/// Folders below a data folder that may hold texts.
 const FOLDERS: [&str; 3] = ["", "text_lm", "tinyshakespeare"];
 /// The text that is taken when a folder has several.
 const KNOWN: [&str; 3] = ["tinyshakespeare_input.txt", "tinyshakespeare.txt", "input.txt"];

@@ -19,10 +19,10 @@ pub use dss_format::encoder::{LmEncoder, Unit};
 
 use self::windows::{FixedWindows, ShiftedWindows, Tokens};
 use crate::config::TaskSource;
-use crate::encoder::{self, ReadFile};
+use crate::encoder::{self, ReadFile, SequencePlace};
 use crate::hash::SplitHash;
 use crate::{
-    Dataset, Encoder, Error, Input, InputKind, Result, TargetKind, Task, TaskSpec, io, limits,
+    Dataset, Encoder, Error, Input, InputKind, Result, TargetKind, Task, TaskSpec, limits,
 };
 
 /// Settings of the task `lm`.
@@ -149,8 +149,8 @@ fn read_ids(encoder: &LmEncoder, path: &Path) -> Result<Vec<u32>> {
 
 impl ReadFile for LmEncoder {
     /// A whole file as one sequence.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
-        Ok(vec![(io::file_name(path), Input::Tokens(read_ids(self, path)?))])
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
+        Ok(vec![(SequencePlace::File, Input::Tokens(read_ids(self, path)?))])
     }
 }
 

@@ -217,7 +217,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn streams_go_on(
+        fn each_stream_continues_where_it_stopped(
             n in 100usize..2000, len in 2usize..30, count in 1usize..9, epoch in any::<u64>(),
         ) {
             let end = n - 1;

@@ -6,7 +6,7 @@ use std::path::Path;
 use dss_format::encoder::PathfinderEncoder;
 
 use super::grey;
-use crate::encoder::ReadFile;
+use crate::encoder::{ReadFile, SequencePlace};
 use crate::idx::read_idx;
 use crate::{Error, Input, Result, io};
 
@@ -17,10 +17,9 @@ pub(super) fn sequence(levels: &[u8]) -> Input {
 
 impl ReadFile for PathfinderEncoder {
     /// The image of a PNG file, or all images of an idx file.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
-        let name = io::file_name(path);
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
         if let Some(levels) = grey::read(path, self.size)? {
-            return Ok(vec![(name, sequence(&levels))]);
+            return Ok(vec![(SequencePlace::File, sequence(&levels))]);
         }
         if !io::open(path)?.fill_buf().map_err(Error::io("read", path))?.starts_with(&[0, 0]) {
             return Err(Error::content(path, "neither a PNG picture nor an idx file of images"));
@@ -35,7 +34,7 @@ impl ReadFile for PathfinderEncoder {
             );
             return Err(Error::content(path, what));
         }
-        let one = |i| (format!("{name}[{i}]"), sequence(images.item(i)));
+        let one = |i| (SequencePlace::Item(i), sequence(images.item(i)));
         Ok((0..images.len()).map(one).collect())
     }
 }

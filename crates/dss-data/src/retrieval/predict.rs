@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use crate::characters::{Ids, TextEncoder, encode, rows};
+use crate::encoder::SequencePlace;
 use crate::{Error, Input, Result, io, text};
 
 /// Columns of the training data: label, two ids, two texts.
 const MOST: usize = 5;
 
 /// Reads the texts of a file, the partners of a pair one after the other. Each row of a table is a pair: its last two
-/// columns, named `file.tsv:3:4` and `file.tsv:3:5` by line and column. Other files are read as the task `text` does.
-pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, Input)>> {
+/// columns. Other files are read as the task `text` does.
+pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
     if !matches!(io::extension(path).as_str(), "tsv" | "tab" | "csv") {
         return text::read(encoder, path);
     }
     let ids = Ids::new(encoder);
-    let file = io::file_name(path);
     let mut found = Vec::new();
     rows::for_each_row(path, MOST + 1, &mut |line, cells| {
         if !(2..=MOST).contains(&cells.len()) {
@@ -25,7 +25,7 @@ pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, In
         for (column, cell) in cells.iter().enumerate().skip(cells.len() - 2) {
             let fault = |what: &str| Error::cell(path, line, column + 1, what);
             let input = encode(encoder, &ids, cell).map_err(fault)?;
-            found.push((format!("{file}:{line}:{}", column + 1), input));
+            found.push((SequencePlace::Cell(line, column + 1), input));
         }
         Ok(())
     })?;

@@ -9,7 +9,7 @@ use dss_format::feed::SoundFeed;
 use super::clips;
 use super::form::unit_samples;
 use super::mfcc::mfcc;
-use crate::encoder::ReadFile;
+use crate::encoder::{ReadFile, SequencePlace};
 use crate::{Error, Input, Result, audio, io};
 
 /// Samples at 16 kHz; what is short is filled up with silence.
@@ -56,7 +56,7 @@ fn clip(encoder: &SpeechEncoder, bytes: &[u8]) -> std::result::Result<(Input, f6
 impl ReadFile for SpeechEncoder {
     /// One clip of at most one second, at the model's rate. A model of the wave reads what `dss stream` reads: any bits
     /// and channels, which are averaged. Features are made of clips like those of the training.
-    fn read(&self, path: &Path) -> Result<Vec<(String, Input)>> {
+    fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
         let fault = |what: String| Error::content(path, what);
         let bytes = io::read(path)?;
         let input = match self.form {
@@ -72,6 +72,6 @@ impl ReadFile for SpeechEncoder {
             }
             SoundForm::Mfcc => return Err(fault("the model's scaling of sound is damaged".into())),
         };
-        Ok(vec![(io::file_name(path), input)])
+        Ok(vec![(SequencePlace::File, input)])
     }
 }

@@ -6,19 +6,19 @@ use std::path::Path;
 use super::official::trim;
 use super::tables::{self, NUMBERED, PLAIN, TableForm, class};
 use crate::characters::{Ids, TextEncoder, encode, rows};
+use crate::encoder::SequencePlace;
 use crate::{Error, Input, Result, io};
 
 /// The largest text file.
 const FILE_LIMIT: u64 = 64 << 20;
 
 /// Reads the texts of a file; labels beside them are not looked at.
-pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, Input)>> {
+pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
     let ids = Ids::new(encoder);
-    let file = io::file_name(path);
     let mut found = Vec::new();
     let mut add = |line: u64, text: &[u8]| {
         let input = encode(encoder, &ids, text).map_err(|what| Error::line(path, line, what))?;
-        found.push((format!("{file}:{line}"), input));
+        found.push((SequencePlace::Line(line), input));
         Ok(())
     };
     match io::extension(path).as_str() {
@@ -27,7 +27,10 @@ pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(String, In
         _ => {
             let text = whole(path)?;
             let input = encode(encoder, &ids, trim(&text));
-            return Ok(vec![(file, input.map_err(|what| Error::content(path, what))?)]);
+            return Ok(vec![(
+                SequencePlace::File,
+                input.map_err(|what| Error::content(path, what))?,
+            )]);
         }
     }
     Ok(found)

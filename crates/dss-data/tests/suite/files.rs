@@ -12,7 +12,8 @@ use dss_data::files::{
     Decimal, Delimiter, FilesEncoder, Form, Header, InputChoice, Scale, TargetChoice, TokenChoice,
 };
 use dss_data::{
-    Dataset, Encoder, FilesConfig, Input, InputKind, ReadFile, Target, TargetKind, Task, TaskConfig,
+    Dataset, Encoder, FilesConfig, Input, InputKind, ReadFile, SequencePlace, Target, TargetKind,
+    Task, TaskConfig,
 };
 
 struct Folder(tempfile::TempDir);
@@ -49,7 +50,7 @@ fn error(config: FilesConfig) -> String {
 }
 
 /// Encodes with an encoder that went through JSON, as from a checkpoint.
-fn predict(task: &Task, path: &Path) -> dss_data::Result<Vec<(String, Input)>> {
+fn predict(task: &Task, path: &Path) -> dss_data::Result<Vec<(SequencePlace, Input)>> {
     let json = serde_json::to_string(&task.encoder).unwrap();
     let encoder: Encoder = serde_json::from_str(&json).unwrap();
     assert_eq!(encoder, task.encoder);
@@ -230,7 +231,7 @@ fn tables_of_pandas() {
     assert_eq!((sizes(&task), classes(&task).len()), ([24, 8, 8], 2));
     assert!(task.notes[0].to_string().contains("40 rows, a header"), "{:?}", task.notes);
     let read = predict(&task, &folder.path("numbered.csv")).unwrap();
-    assert_eq!((read.len(), &*read[0].0), (40, "numbered.csv:2"));
+    assert_eq!((read.len(), read[0].0), (40, SequencePlace::Line(2)));
     // A class of one example does not make the name of the label another class.
     let row = |i: usize| {
         format!("{},{}{i}\n", ["a", "b", "c"][if i == 20 { 2 } else { i % 2 }], "0.5,".repeat(9))
@@ -254,7 +255,7 @@ fn tables_of_pandas() {
 }
 
 #[test]
-fn a_count_of_the_steps_is_no_channel() {
+fn a_column_that_counts_the_steps_is_not_a_channel() {
     let folder = Folder::new();
     for i in 0..40 {
         let rows: String = (0..12).map(|step| format!("{step},{i}.5\n")).collect();
@@ -291,7 +292,7 @@ fn separators_quotes_and_line_ends() {
         assert_eq!(examples(&task), expected, "{name}");
         // New rows are named by their lines, however those end.
         let read = predict(&task, &folder.path(name)).unwrap();
-        assert_eq!((read.len(), read[0].0.clone()), (40, format!("{name}:2")));
+        assert_eq!((read.len(), read[0].0), (40, SequencePlace::Line(2)));
     }
 }
 

@@ -6,7 +6,9 @@ use std::io::Write;
 use std::path::Path;
 
 use dss_data::image::{LABELS, grey};
-use dss_data::{Dataset, ImageConfig, Input, ReadFile, Target, TargetKind, Task, TaskConfig};
+use dss_data::{
+    Dataset, ImageConfig, Input, ReadFile, SequencePlace, Target, TargetKind, Task, TaskConfig,
+};
 use proptest::prelude::*;
 
 const RECORD: usize = 3073;
@@ -142,7 +144,7 @@ fn every_form_gives_the_same_task() {
     for path in [binary, grey_file] {
         let read = first.encoder.read(&path).unwrap();
         assert_eq!(read.len(), 7);
-        assert!(read[0].0.ends_with("[0]"));
+        assert_eq!(read[0].0, SequencePlace::Item(0));
         assert_eq!(read[0].1, Input::Values(seen.clone()));
     }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use dss_data::listops::{Expressions, evaluate, generate, read_tsv, symbols};
 use dss_data::{
-    Dataset, Encoder, Input, InputKind, ListopsConfig, ReadFile, Target, Task, TaskConfig,
+    Dataset, Encoder, Input, InputKind, ListopsConfig, ReadFile, SequencePlace, Target, Task,
+    TaskConfig,
 };
 use proptest::prelude::*;
 
@@ -223,7 +224,7 @@ fn prediction_encodes_like_training() {
     let encoder: Encoder = serde_json::from_str(&json).unwrap();
     assert_eq!(encoder, task.encoder);
     let read = encoder.read(&path).unwrap();
-    assert_eq!(read[0], ("mine.txt:1".into(), Input::Tokens(x)));
+    assert_eq!(read[0], (SequencePlace::Line(1), Input::Tokens(x)));
     assert_eq!(read.len(), 2);
     fs::write(&path, format!("[MAX {} ]", "1 ".repeat(60))).unwrap();
     assert!(encoder.read(&path).unwrap_err().to_string().contains("takes 60"));

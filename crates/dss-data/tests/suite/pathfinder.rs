@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use dss_data::idx::read_idx;
 use dss_data::pathfinder::{ImageSet, PathImage, write_lra_folder};
 use dss_data::{
-    Dataset, Encoder, Input, PathfinderConfig, ReadFile, Target, TargetKind, Task, TaskConfig,
+    Dataset, Encoder, Input, PathfinderConfig, ReadFile, SequencePlace, Target, TargetKind, Task,
+    TaskConfig,
 };
 use proptest::prelude::*;
 use rayon::prelude::*;
@@ -383,10 +384,10 @@ fn the_real_files() {
     let task = TaskConfig::PathX(at(&dir)).load(None, &|_| {}).unwrap();
     assert_eq!((task.train.len(), task.val.len(), task.spec.len), (120, 15, 16384));
     let read = load(small()).unwrap().encoder.read(&dir.join("png_samples/pf32_0_label1.png"));
-    let (name, Input::Values(values)) = &read.unwrap()[0] else { panic!() };
+    let (place, Input::Values(values)) = &read.unwrap()[0] else { panic!() };
     let images =
         read_idx(&dir.join("pathfinder32_hard_reference-images-idx3-ubyte.gz"), 3).unwrap();
-    assert_eq!((&name[..], values), ("pf32_0_label1.png", &scaled(images.item(0))));
+    assert_eq!((place, values), (&SequencePlace::File, &scaled(images.item(0))));
 }
 
 /// What becomes of the bytes of a file; `None` = it is removed.
@@ -527,10 +528,10 @@ fn prediction_encodes_like_training() {
     idx_files(dir.path());
     let made = images(32, 14, 5, 4);
     let one = encoder.read(&folder.join("imgs/0/sample_3.png")).unwrap();
-    assert_eq!(one, [("sample_3.png".into(), Input::Values(scaled(&made[3].pixels)))]);
+    assert_eq!(one, [(SequencePlace::File, Input::Values(scaled(&made[3].pixels)))]);
     let all = encoder.read(&dir.path().join("mine-images-idx3-ubyte")).unwrap();
     assert_eq!((all.len(), &all[3].1), (60, &one[0].1));
-    assert_eq!(all[3].0, "mine-images-idx3-ubyte[3]");
+    assert_eq!(all[3].0, SequencePlace::Item(3));
 
     let fault = |name: &str, bytes: &[u8]| {
         let path = dir.path().join(name);

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use dss_data::characters::Level;
 use dss_data::{
-    Dataset, Encoder, Example, Input, InputKind, Padding, ReadFile, RetrievalConfig, Target,
-    TargetKind, Task, TaskConfig, collate,
+    Dataset, Encoder, Example, Input, InputKind, Padding, ReadFile, RetrievalConfig, SequencePlace,
+    Target, TargetKind, Task, TaskConfig, collate,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -303,11 +303,11 @@ fn prediction_reads_tables_of_pairs_and_single_texts() {
         ("five.tsv", format!("1.0\tx\ty\t{a}\t{b}\n"), [4, 5]),
         ("two.csv", format!("{},{}\n", quoted(&a), quoted(&b)), [1, 2]),
     ] {
-        let [x, y] = columns.map(|column| format!("{name}:1:{column}"));
+        let [x, y] = columns.map(|column| SequencePlace::Cell(1, column));
         let expected = [(x, input.clone()), (y, second.clone())];
         assert_eq!(read(name, content).unwrap(), expected);
     }
-    assert_eq!(read("a.txt", a).unwrap(), [("a.txt".to_owned(), input)]);
+    assert_eq!(read("a.txt", a).unwrap(), [(SequencePlace::File, input)]);
     for (name, content, part) in [
         ("one.tsv", "text\n", "line 1: expected two texts"),
         ("six.tsv", "1\t2\t3\t4\t5\t6\n", "line 1: expected two texts"),

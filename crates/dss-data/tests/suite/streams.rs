@@ -199,8 +199,16 @@ fn texts() {
     );
     let listops =
         r#"{"kind":"listops","vocabulary":["<pad>","<unk>","<eos>","X","[MAX","2","9"],"len":9}"#;
-    assert_eq!(
-        both(listops, "x.txt", "( ( ( [MAX 2 ) 9 ) ] )\n"),
-        Input::Tokens(vec![4, 5, 6, 3, 2])
-    );
+    let tree = "( ( ( [MAX 2 ) 9 ) ] )";
+    for file in [
+        format!("{tree}\n"),
+        format!("{tree}\t9"),
+        format!("9\t{tree}\r\n"),
+        format!("\u{feff}Source\tTarget\r\n{tree}\t9\r\n"),
+        "[MAX 2 9 ]\t9\n".to_owned(),
+        "[MAX\t2 9 ]\n".to_owned(),
+    ] {
+        assert_eq!(both(listops, "x.tsv", &file), Input::Tokens(vec![4, 5, 6, 3, 2]), "{file:?}");
+    }
+    assert_eq!(both(listops, "x.tsv", "9\t2\n"), Input::Tokens(vec![6, 2]), "the label is last");
 }

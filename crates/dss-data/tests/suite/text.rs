@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use dss_data::characters::Level;
 use dss_data::text::Validation;
 use dss_data::{
-    Dataset, Encoder, Input, InputKind, ReadFile, Target, TargetKind, Task, TaskConfig, TextConfig,
+    Dataset, Encoder, Input, InputKind, ReadFile, SequencePlace, Target, TargetKind, Task,
+    TaskConfig, TextConfig,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -352,25 +353,26 @@ fn prediction_reads_files_lines_and_tables() {
     assert_eq!(encoder.len, 100);
 
     let folder = tempfile::tempdir().unwrap();
-    let read = |name: &str, content: &[u8]| -> Vec<(String, Vec<u32>)> {
+    let read = |name: &str, content: &[u8]| -> Vec<(SequencePlace, Vec<u32>)> {
         let path: PathBuf = folder.path().join(name);
         fs::write(&path, content).unwrap();
         let found = task.encoder.read(&path).unwrap_or_else(|e| panic!("{e}"));
         found
             .into_iter()
-            .map(|(name, input)| match input {
-                Input::Tokens(ids) => (name, ids),
+            .map(|(place, input)| match input {
+                Input::Tokens(ids) => (place, ids),
                 Input::Values(_) => panic!(),
             })
             .collect()
     };
     let (example, _) = tokens(&*task.train, 0);
     let (text, class) = decoded(&task, &*task.train, 0);
-    let expected = |name: &str| (name.to_owned(), example.clone());
-    assert_eq!(read("a.txt", format!("{text}\n").as_bytes()), [expected("a.txt")]);
-    assert_eq!(read("a.txt.gz", &gz(text.as_bytes())), [expected("a.txt.gz")]);
+    let whole = (SequencePlace::File, example.clone());
+    let line = |line| (SequencePlace::Line(line), example.clone());
+    assert_eq!(read("a.txt", format!("{text}\n").as_bytes()), [whole.clone()]);
+    assert_eq!(read("a.txt.gz", &gz(text.as_bytes())), [whole]);
     let lines = format!("{text}\n\n{text}\r\n");
-    assert_eq!(read("a.lines", lines.as_bytes()), [expected("a.lines:1"), expected("a.lines:3")]);
+    assert_eq!(read("a.lines", lines.as_bytes()), [line(1), line(3)]);
     let quoted = format!("\"{}\"", text.replace('"', "\"\""));
     for (name, content) in [
         ("whole.tsv", text.clone()),
@@ -379,14 +381,11 @@ fn prediction_reads_files_lines_and_tables() {
         ("one.csv", quoted.clone()),
         ("two.csv", format!("positive,{quoted}")),
     ] {
-        assert_eq!(read(name, content.as_bytes()), [expected(&format!("{name}:1"))]);
+        assert_eq!(read(name, content.as_bytes()), [line(1)]);
     }
-    assert_eq!(
-        read("head.tsv", format!("id\ttext\n7\t{text}").as_bytes()),
-        [expected("head.tsv:2")]
-    );
+    assert_eq!(read("head.tsv", format!("id\ttext\n7\t{text}").as_bytes()), [line(2)]);
     let csv = format!("Text,id\n{quoted},7\n");
-    assert_eq!(read("head.csv", csv.as_bytes()), [expected("head.csv:2")]);
+    assert_eq!(read("head.csv", csv.as_bytes()), [line(2)]);
 
     let path = folder.path().join("bad.csv");
     fs::write(&path, "Well, hello\n").unwrap();

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use dss_format::mixer::{Discretisation, DssConfig, S4dConfig, Variant};
 use dss_format::{
-    Gelu, InputKind, Io, MixerConfig, ModelConfig, ModelFile, NormKind, OutputKind, Pool, Positions,
+    Gelu, InputKind, MixerConfig, ModelConfig, ModelFile, ModelIo, NormKind, OutputKind, Pool,
+    Positions,
 };
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -85,7 +86,7 @@ impl Tensors<'_> {
         safetensors::serialize(views, None).map_err(failed)
     }
 
-    fn encoder(&mut self, io: &Io, h: usize) {
+    fn encoder(&mut self, io: &ModelIo, h: usize) {
         match io.input {
             InputKind::Tokens { vocab } => {
                 self.copy("encoder.weight", "encoder.weight".into(), &[vocab, h]);
@@ -121,7 +122,7 @@ impl Tensors<'_> {
     }
 
     /// ag1988/dss, with `transposed: true`.
-    fn dss(&mut self, config: &ModelConfig, dss: &DssConfig, io: &Io) -> Result<String> {
+    fn dss(&mut self, config: &ModelConfig, dss: &DssConfig, io: &ModelIo) -> Result<String> {
         let ModelConfig { h, layers, norm, prenorm, bidirectional, .. } = *config;
         let pairs = matches!(io.output, OutputKind::Pair { .. });
         if prenorm && !config.last_norm {
@@ -180,7 +181,7 @@ impl Tensors<'_> {
     }
 
     /// `S4Model` of example.py with the layers of s4d.py; Λ is repeated for every channel.
-    fn s4d(&mut self, config: &ModelConfig, s4d: &S4dConfig, io: &Io) -> Result<String> {
+    fn s4d(&mut self, config: &ModelConfig, s4d: &S4dConfig, io: &ModelIo) -> Result<String> {
         let ModelConfig { h, layers, prenorm, .. } = *config;
         let values = matches!(io.input, InputKind::Values { .. });
         let mean = matches!(io.output, OutputKind::Sequence { .. }) && config.pool == Pool::Mean;
@@ -230,7 +231,7 @@ impl Tensors<'_> {
 }
 
 /// The model part of Hydra's configuration.
-fn dss_config(config: &ModelConfig, dss: &DssConfig, io: &Io) -> String {
+fn dss_config(config: &ModelConfig, dss: &DssConfig, io: &ModelIo) -> String {
     let norm = match config.norm {
         NormKind::Batch => "batch",
         NormKind::LayerScalar => "layer",

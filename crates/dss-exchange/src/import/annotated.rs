@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use dss_format::mixer::{Delta, DssConfig, LambdaInit, S4dConfig, Variant, ssm};
-use dss_format::{Gelu, InputKind, Io, MixerConfig, ModelConfig, NormKind, OutputKind};
+use dss_format::{Gelu, InputKind, MixerConfig, ModelConfig, ModelIo, NormKind, OutputKind};
 use serde_json::Value as Json;
 
 use super::tensors::Tensors;
@@ -113,7 +113,7 @@ pub(super) fn import(checkpoint: &Checkpoint<'_>, options: &ImportOptions) -> Re
         ..ModelConfig::default()
     };
     let input = InputKind::Values { channels };
-    let io = Io { input, output: OutputKind::Sequence { outputs }, len };
+    let io = ModelIo { input, output: OutputKind::Sequence { outputs }, len };
     finished(&model, &io, arrays, "srush/annotated-s4", notes)
 }
 

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use dss_format::encoder::{ENCODER, Encoder};
 use dss_format::mixer::{Discretisation, Variant};
 use dss_format::{
-    Array, CheckpointMeta, InputKind, Io, ModelConfig, ModelFile, NormKind, Numbers, OutputKind,
-    Pool,
+    Array, CheckpointMeta, InputKind, ModelConfig, ModelFile, ModelIo, NormKind, Numbers,
+    OutputKind, Pool,
 };
 
 use crate::checkpoint::Checkpoint;
@@ -184,7 +184,7 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Imported> {
         head_hidden,
         ..ModelConfig::default()
     };
-    let io = Io { input, output, len: kernel.len };
+    let io = ModelIo { input, output, len: kernel.len };
     finished(&model, &io, arrays, names.origin, choices.notes)
 }
 
@@ -196,7 +196,7 @@ fn array(shape: &[usize], numbers: Vec<f64>) -> Array {
 
 fn finished(
     model: &ModelConfig,
-    io: &Io,
+    io: &ModelIo,
     arrays: BTreeMap<String, Array>,
     origin: &'static str,
     notes: Vec<String>,
@@ -212,7 +212,7 @@ fn finished(
 }
 
 /// Tables of tokens or numbers, so that `dss predict` can read them.
-fn table_encoder(io: &Io) -> Option<Encoder> {
+fn table_encoder(io: &ModelIo) -> Option<Encoder> {
     let len = io.len;
     match (io.input, io.output) {
         (_, OutputKind::Pair { .. }) => None,

@@ -6,15 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{SPECIALS, Vocabulary};
 
-/// How ListOps expressions become tokens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListopsEncoder {
-    /// Symbols and ids.
-    pub vocabulary: Vocabulary,
-    /// Length L of the model.
-    pub len: usize,
-}
-
 /// What the ids stand for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

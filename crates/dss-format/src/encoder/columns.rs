@@ -114,7 +114,7 @@ pub struct TableShape {
     pub columns: Vec<Column>,
     /// How its tables were written.
     pub dialect: Dialect,
-    /// The classes that the model knows: a first row labelled with one of them is no header.
+    /// The classes that the model knows: a first row labelled with one of them is not a header.
     pub classes: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ impl Dialect {
 
 /// The cells of a row that the model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Places {
+pub enum ReadCells {
     /// All of them.
     All,
     /// Those at these places, of rows that have at most `width` cells.
@@ -191,14 +191,14 @@ impl TableShape {
     }
 
     /// The places by a header: the columns with the names of the training. `None`: the training knew no names.
-    pub fn places_by_name(&self, header: &[&str]) -> Result<Option<Places>, String> {
+    pub fn places_by_name(&self, header: &[&str]) -> Result<Option<ReadCells>, String> {
         let names = self.names();
         if names.is_empty() {
             return Ok(None);
         }
         let width = header.len();
         match find_names(header, &names) {
-            Some(places) => Ok(Some(Places::At { places, width })),
+            Some(places) => Ok(Some(ReadCells::At { places, width })),
             None => {
                 Err(format!("expected the columns {}, found {}", listed(&names), listed(header)))
             }
@@ -207,13 +207,13 @@ impl TableShape {
 
     /// The places by the cells of the first row: just the columns of the training, or the whole table as it was there,
     /// with its label.
-    pub fn places_by_row(&self, first: &[&str]) -> Result<Places, String> {
+    pub fn places_by_row(&self, first: &[&str]) -> Result<ReadCells, String> {
         let (width, read) = (first.len(), self.columns.len());
         if self.columns.is_empty() {
             return match self.channels {
-                _ if self.by_row => Ok(Places::All),
+                _ if self.by_row => Ok(ReadCells::All),
                 channels if channels == width => {
-                    Ok(Places::At { places: (0..channels).collect(), width })
+                    Ok(ReadCells::At { places: (0..channels).collect(), width })
                 }
                 1 => Err(format!("expected one number per row, found {width} cells")),
                 channels => Err(format!("expected {channels} numbers per row, found {width}")),
@@ -223,7 +223,7 @@ impl TableShape {
         let whole = read + usize::from(self.by_row);
         let as_trained = |width| {
             let places = self.columns.iter().map(|column| column.index).collect();
-            Ok(Places::At { places, width })
+            Ok(ReadCells::At { places, width })
         };
         // The place that the training did not read: the label.
         let label = (0..read).find(|place| self.columns.iter().all(|c| c.index != *place));
@@ -232,7 +232,7 @@ impl TableShape {
             _ if self.by_row && last <= read && width <= whole && label.is_some_and(has_label) => {
                 return as_trained(whole);
             }
-            _ if width == read => return Ok(Places::At { places: (0..read).collect(), width }),
+            _ if width == read => return Ok(ReadCells::At { places: (0..read).collect(), width }),
             _ if self.by_row && last <= read && width == whole => return as_trained(whole),
             // The training left other columns than a label out: the table has to reach to the last one that it read.
             _ if last >= whole && width > last => return as_trained(width),
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn places_by_name_and_by_row() {
         let named = shape(true, &[(Some("a"), 1), (Some("b"), 2)], 1);
-        let at = |places: &[usize], width| Places::At { places: places.to_vec(), width };
+        let at = |places: &[usize], width| ReadCells::At { places: places.to_vec(), width };
         assert_eq!(named.places_by_name(&["b", "z", "a"]).unwrap(), Some(at(&[2, 0], 3)));
         let error = named.places_by_name(&["b", "c"]).unwrap_err();
         assert_eq!(error, "expected the columns a, b, found b, c");
@@ -337,7 +337,7 @@ mod tests {
         let chosen = shape(false, &[(None, 3), (None, 1)], 2);
         assert_eq!(chosen.places_by_row(&["1", "2", "3", "4"]).unwrap(), at(&[3, 1], 4));
         assert!(chosen.places_by_row(&["1", "2", "3"]).unwrap_err().contains("at least 4"));
-        assert_eq!(shape(true, &[], 1).places_by_row(&["1"; 7]).unwrap(), Places::All);
+        assert_eq!(shape(true, &[], 1).places_by_row(&["1"; 7]).unwrap(), ReadCells::All);
         assert!(shape(false, &[], 2).places_by_row(&["1"; 7]).is_err());
     }
 
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn names_that_occur_twice() {
         let pair = shape(true, &[(Some("a"), 1), (Some("a"), 2)], 1);
-        let places = Places::At { places: vec![0, 2], width: 3 };
+        let places = ReadCells::At { places: vec![0, 2], width: 3 };
         assert_eq!(pair.places_by_name(&["a", "b", "A"]).unwrap(), Some(places));
         assert!(pair.places_by_name(&["a", "b"]).is_err());
         assert_eq!(find_names(&["a", "b", "a"], &["b", "a"]), Some(vec![1, 0]));

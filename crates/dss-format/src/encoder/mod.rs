@@ -6,6 +6,7 @@ mod columns;
 mod files;
 mod forecast;
 mod images;
+pub mod listops;
 mod lm;
 pub mod speech;
 mod vocabulary;
@@ -14,14 +15,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::characters::{Alphabet, CharacterIds, ListopsEncoder, TextEncoder};
+pub use self::characters::{Alphabet, CharacterIds, TextEncoder};
 pub use self::columns::{
-    Column, Dialect, LABEL_NAMES, Places, TEXT_NAMES, TableShape, find_names, is_header, is_number,
-    listed, quoted,
+    Column, Dialect, LABEL_NAMES, ReadCells, TEXT_NAMES, TableShape, find_names, is_header,
+    is_number, listed, quoted,
 };
 pub use self::files::{FilesEncoder, Form, Scaling};
 pub use self::forecast::ForecastEncoder;
 pub use self::images::{GreyEncoder, ImagesEncoder, PathfinderEncoder};
+pub use self::listops::ListopsEncoder;
 pub use self::lm::{LmEncoder, Unit};
 pub use self::speech::{SoundForm, SpeechEncoder};
 pub use self::vocabulary::{EOS, PAD, SPECIALS, UNK, Vocabulary};

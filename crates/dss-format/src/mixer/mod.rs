@@ -36,7 +36,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::config::{Form, ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
-use crate::io::Io;
+use crate::io::ModelIo;
 use crate::tensors::TensorSpec;
 
 pub use attention::AttentionConfig;
@@ -240,7 +240,7 @@ pub trait MixerSettings {
     }
 
     /// What such a model has in place of blocks, if it is a stack of its own.
-    fn stages(&self, _model: &ModelConfig, _io: &Io) -> Option<Stages> {
+    fn stages(&self, _model: &ModelConfig, _io: &ModelIo) -> Option<Stages> {
         None
     }
 
@@ -250,7 +250,7 @@ pub trait MixerSettings {
     }
 
     /// It can give such answers.
-    fn validate_io(&self, _io: &Io) -> Result<()> {
+    fn validate_io(&self, _io: &ModelIo) -> Result<()> {
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use super::settings::settings;
 use super::{MixerContext, MixerSettings, Stages};
 use crate::config::{ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
-use crate::io::{InputKind, Io, OutputKind};
+use crate::io::{InputKind, ModelIo, OutputKind};
 use crate::tensors::{ParamGroup, TensorSpec};
 
 /// Which of the two published nets.
@@ -73,7 +73,7 @@ impl WaveganDConfig {
     }
 
     /// Channels that the first stage reads: those of numbers as they are, h of tokens.
-    pub fn input_channels(&self, model: &ModelConfig, io: &Io) -> usize {
+    pub fn input_channels(&self, model: &ModelConfig, io: &ModelIo) -> usize {
         match io.input {
             InputKind::Values { channels } => channels,
             InputKind::Tokens { .. } => model.h,
@@ -81,7 +81,7 @@ impl WaveganDConfig {
     }
 
     /// Input and output channels of each stage.
-    pub fn widths(&self, model: &ModelConfig, io: &Io) -> Vec<(usize, usize)> {
+    pub fn widths(&self, model: &ModelConfig, io: &ModelIo) -> Vec<(usize, usize)> {
         let mut from = self.input_channels(model, io);
         // No valid model has as many: the rest of a file that says so is not looked at.
         let stages = 0..model.layers.min(64);
@@ -164,7 +164,7 @@ impl MixerSettings for WaveganDConfig {
         }
     }
 
-    fn validate_io(&self, io: &Io) -> Result<()> {
+    fn validate_io(&self, io: &ModelIo) -> Result<()> {
         match io.output {
             OutputKind::Position { .. } => {
                 let what = "wavegan-d answers about whole sequences, not about every position: take another mixer";
@@ -179,7 +179,7 @@ impl MixerSettings for WaveganDConfig {
         Vec::new()
     }
 
-    fn stages(&self, model: &ModelConfig, io: &Io) -> Option<Stages> {
+    fn stages(&self, model: &ModelConfig, io: &ModelIo) -> Option<Stages> {
         let mut tensors = Vec::new();
         let (mut l, mut activations) = (self.padded_len(io.len), 0usize);
         let widths = self.widths(model, io);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, FloatDType, Gradients, Int, Tensor, TensorData};
 use dss_nn::config::{
-    AttentionConfig, Form, Gelu, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions,
+    AttentionConfig, Form, Gelu, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool,
+    Positions,
 };
 use dss_nn::mixer::Pass;
 use dss_nn::{Input, Mixer, Mode, Model};
@@ -115,8 +116,8 @@ fn gradients(model: &Model, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
     model.parameters().into_iter().map(|p| p.name).zip(visit.1).collect()
 }
 
-fn golden_config(golden: &Golden, form: Form) -> (ModelConfig, Io) {
-    let io = Io {
+fn golden_config(golden: &Golden, form: Form) -> (ModelConfig, ModelIo) {
+    let io = ModelIo {
         input: InputKind::Tokens { vocab: golden.usize("vocab") },
         output: OutputKind::Sequence { outputs: golden.usize("classes") },
         len: golden.usize("L"),
@@ -142,7 +143,7 @@ fn golden_config(golden: &Golden, form: Form) -> (ModelConfig, Io) {
 }
 
 /// The model in f64 with the file's numbers, and 0 where a name of a block contains one of `zeroed`.
-fn golden_model(golden: &Golden, config: &ModelConfig, io: &Io, zeroed: &[&str]) -> Model {
+fn golden_model(golden: &Golden, config: &ModelConfig, io: &ModelIo, zeroed: &[&str]) -> Model {
     let model = Model::new(config, io, 0, &device()).unwrap().cast(FloatDType::F64);
     let tensors = model.parameters().into_iter().map(|p| {
         let mut values = golden.get(&golden_name(&p.name)).to_vec();
@@ -219,7 +220,7 @@ fn golden_parts_of_transformer() {
 /// Sequences never depend on their batch or on padding, causal or not, in both forms.
 #[test]
 fn a_sequence_does_not_depend_on_its_batch() {
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Sequence { outputs: 3 },
         len: 40,

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
-    CkconvConfig, Form, InputKind, Io, LunaConfig, MixerConfig, ModelConfig, NystromConfig,
+    CkconvConfig, Form, InputKind, LunaConfig, MixerConfig, ModelConfig, ModelIo, NystromConfig,
     OutputKind, Pool, WaveganDConfig, WaveganVariant,
 };
 use dss_nn::{Input, Mode, Model, NormKind};
@@ -30,7 +30,7 @@ fn mixers() -> Vec<MixerConfig> {
 }
 
 /// The ways in which a mixer can be used in a model of sequences.
-fn configs(mixer: &MixerConfig, io: &Io) -> Vec<ModelConfig> {
+fn configs(mixer: &MixerConfig, io: &ModelIo) -> Vec<ModelConfig> {
     let mut all = Vec::new();
     for bidirectional in [false, true] {
         for (form, pool, ff) in [
@@ -71,7 +71,8 @@ fn no_answer_depends_on_its_batch() {
         let [sequence, position] =
             [OutputKind::Sequence { outputs: 3 }, OutputKind::Position { outputs: 3 }];
         for output in [sequence, position] {
-            let io = Io { input: InputKind::Values { channels: CHANNELS }, output, len: LONGEST };
+            let io =
+                ModelIo { input: InputKind::Values { channels: CHANNELS }, output, len: LONGEST };
             for config in configs(&mixer, &io) {
                 let model =
                     Model::new(&config, &io, 5, &Device::flex()).unwrap().cast(FloatDType::F64);

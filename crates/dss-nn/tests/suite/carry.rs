@@ -5,12 +5,13 @@ use crate::common::random::Random;
 use crate::common::{assert_close, device, grads, values};
 use burn::tensor::DType;
 use dss_nn::config::{
-    Delta, DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Positions, Variant,
+    Delta, DssConfig, Form, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Positions,
+    Variant,
 };
 use dss_nn::{Carry, Input, Mode, Model};
 
 const WINDOW: usize = 20;
-const IO: Io = Io {
+const IO: ModelIo = ModelIo {
     input: InputKind::Values { channels: 2 },
     output: OutputKind::Position { outputs: 3 },
     len: WINDOW,

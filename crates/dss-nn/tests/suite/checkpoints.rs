@@ -7,8 +7,8 @@ use crate::common::configs::{self, dss, s4, s4d};
 use burn::tensor::{Device, FloatDType, TensorData};
 use dss_nn::checkpoint;
 use dss_nn::config::{
-    Delta, Discretisation, DssConfig, InputKind, Io, ModelConfig, NormKind, OutputKind, S4dConfig,
-    S4dInit, Variant,
+    Delta, Discretisation, DssConfig, InputKind, ModelConfig, ModelIo, NormKind, OutputKind,
+    S4dConfig, S4dInit, Variant,
 };
 use dss_nn::{Error, Model, ParamGroup};
 use safetensors::SafeTensors;
@@ -31,8 +31,8 @@ impl Drop for Directory {
     }
 }
 
-fn io(input: InputKind, output: OutputKind) -> Io {
-    Io { input, output, len: 20 }
+fn io(input: InputKind, output: OutputKind) -> ModelIo {
+    ModelIo { input, output, len: 20 }
 }
 
 fn small() -> ModelConfig {

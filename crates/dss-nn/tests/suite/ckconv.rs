@@ -3,7 +3,7 @@
 use burn::module::Param;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_infer as infer;
-use dss_nn::config::{CkconvConfig, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool};
+use dss_nn::config::{CkconvConfig, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool};
 use dss_nn::{Input, Mixer, Mode, Model};
 
 use crate::common::configs::small;
@@ -88,7 +88,7 @@ fn model(l: usize) -> Model {
         norm: NormKind::Layer,
         ..small(5, CkconvConfig { width: 6, omega: 10.0 })
     };
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Sequence { outputs: 3 },
         len: l,

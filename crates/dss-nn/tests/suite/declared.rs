@@ -8,14 +8,14 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 use dss_nn::config::{
     AttentionConfig, BigbirdConfig, CkconvConfig, Delta, DssConfig, FnetConfig,
-    HTransformer1dConfig, InputKind, Io, LinearAttentionConfig, LunaConfig, MixerConfig,
-    ModelConfig, NormKind, NystromConfig, OutputKind, PerformerConfig, PerformerKernel, Pool,
+    HTransformer1dConfig, InputKind, LinearAttentionConfig, LunaConfig, MixerConfig, ModelConfig,
+    ModelIo, NormKind, NystromConfig, OutputKind, PerformerConfig, PerformerKernel, Pool,
     Positions, ReformerConfig, ReformerVariant, S4Config, S4dConfig, Variant, WaveganDConfig,
     WaveganVariant,
 };
 use dss_nn::{Model, Norm, ParamGroup};
 
-const IO: Io = Io {
+const IO: ModelIo = ModelIo {
     input: InputKind::Values { channels: 2 },
     output: OutputKind::Sequence { outputs: 3 },
     len: 5,
@@ -48,7 +48,7 @@ impl ModuleVisitor for Walk {
     }
 }
 
-fn check(config: &ModelConfig, io: &Io) {
+fn check(config: &ModelConfig, io: &ModelIo) {
     let model = Model::new(config, io, 0, &device()).unwrap();
     let mut walk = Walk::default();
     model.visit(&mut walk);
@@ -154,7 +154,7 @@ fn parameters_of_all_other_settings() {
                     ..small(2, dss(3))
                 };
                 for (input, output) in inputs.into_iter().flat_map(|i| outputs.map(|o| (i, o))) {
-                    let io = Io { input, output, ..IO };
+                    let io = ModelIo { input, output, ..IO };
                     if config.validate_for(&io).is_ok() {
                         check(&config, &io);
                         checked += 1;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use dss_nn::config::{FnetConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool};
+use dss_nn::config::{
+    FnetConfig, Form, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool,
+};
 use dss_nn::mixer::Pass;
 use dss_nn::{Input, Mixer, Mode, Model};
 
@@ -58,7 +60,7 @@ fn the_adjoint_is_the_map_itself() {
 
 #[test]
 fn a_sequence_does_not_depend_on_its_batch() {
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Sequence { outputs: 3 },
         len: 40,

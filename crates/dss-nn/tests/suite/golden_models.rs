@@ -6,7 +6,9 @@ use crate::common::configs::{dss, s4};
 use crate::common::{FORMS, Golden, assert_close, device, grads, names, values};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{DType, FloatDType, Int, Tensor, TensorData};
-use dss_nn::config::{DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool};
+use dss_nn::config::{
+    DssConfig, Form, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool,
+};
 use dss_nn::{DropoutKey, Input, Mode, Model};
 
 const TOLERANCE: f64 = 1e-10;
@@ -49,7 +51,7 @@ fn check(name: &str) {
     }
 }
 
-fn settings(golden: &Golden, form: Form) -> (ModelConfig, Io) {
+fn settings(golden: &Golden, form: Form) -> (ModelConfig, ModelIo) {
     let outputs = golden.usize("classes");
     let kernel = "sd.model.layers.0.layer.kernel";
     let config = ModelConfig {
@@ -80,10 +82,10 @@ fn settings(golden: &Golden, form: Form) -> (ModelConfig, Io) {
     } else {
         OutputKind::Sequence { outputs }
     };
-    (config, Io { input, output, len: golden.usize("L") })
+    (config, ModelIo { input, output, len: golden.usize("L") })
 }
 
-fn load(golden: &Golden, config: &ModelConfig, io: &Io) -> Model {
+fn load(golden: &Golden, config: &ModelConfig, io: &ModelIo) -> Model {
     let model = Model::new(config, io, 0, &device()).unwrap().cast(FloatDType::F64);
     let mut values = names::ours(golden, "sd.");
     let shaped = model.parameters().into_iter().map(|p| {
@@ -95,7 +97,7 @@ fn load(golden: &Golden, config: &ModelConfig, io: &Io) -> Model {
     model.load_named(tensors).unwrap()
 }
 
-fn check_form(golden: &Golden, config: &ModelConfig, io: &Io) {
+fn check_form(golden: &Golden, config: &ModelConfig, io: &ModelIo) {
     let model = load(golden, config, io);
     let (batch, l) = (golden.shape("x")[0], io.len);
     let ints = |x: &[f64]| x.iter().map(|&x| x as i64).collect::<Vec<_>>();

@@ -10,10 +10,10 @@ use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::checkpoint;
 use dss_nn::config::{
-    Delta, Discretisation, DssConfig, FnetConfig, Gelu, InputKind, Io, LambdaInit,
-    LinearAttentionConfig, LipschitzRnnConfig, MixerConfig, ModelConfig, NormKind, OdeRnnConfig,
-    OutputKind, PerformerConfig, PerformerKernel, Pool, Positions, S4Config, S4dConfig, S5Config,
-    Variant,
+    Delta, Discretisation, DssConfig, FnetConfig, Gelu, InputKind, LambdaInit,
+    LinearAttentionConfig, LipschitzRnnConfig, MixerConfig, ModelConfig, ModelIo, NormKind,
+    OdeRnnConfig, OutputKind, PerformerConfig, PerformerKernel, Pool, Positions, S4Config,
+    S4dConfig, S5Config, Variant,
 };
 use dss_nn::{Input, Mode, Model};
 
@@ -22,7 +22,7 @@ const VOCAB: usize = 7;
 const CHANNELS: usize = 3;
 
 /// A model whose norms have seen something, and its bytes.
-fn model(config: &ModelConfig, io: &Io, seed: u64) -> (Model, Vec<u8>) {
+fn model(config: &ModelConfig, io: &ModelIo, seed: u64) -> (Model, Vec<u8>) {
     let mut random = Random::new(seed, DType::F32);
     let model = Model::new(config, io, seed, &Device::flex()).unwrap();
     let tensors = model.named_tensors().into_iter().map(|(name, data)| {
@@ -56,7 +56,7 @@ enum Sequence {
 }
 
 impl Sequence {
-    fn new(io: &Io, seed: u64) -> Self {
+    fn new(io: &ModelIo, seed: u64) -> Self {
         let mut random = Random::new(seed, DType::F32);
         match io.input {
             InputKind::Tokens { vocab } => {
@@ -120,7 +120,7 @@ fn assert_near(what: &str, got: &[f32], want: &[f64], tolerance: f64) {
     }
 }
 
-fn check(config: &ModelConfig, io: &Io, seed: u64) {
+fn check(config: &ModelConfig, io: &ModelIo, seed: u64) {
     let what = format!("{config:?} {io:?}");
     let (burn, bytes) = model(config, io, seed);
     let burn = burn.cast(FloatDType::F64);
@@ -220,7 +220,7 @@ fn every_kind_of_model() {
                         true => InputKind::Tokens { vocab: VOCAB },
                         false => InputKind::Values { channels: CHANNELS },
                     };
-                    check(&config, &Io { input, output, len: L }, seed);
+                    check(&config, &ModelIo { input, output, len: L }, seed);
                 }
             }
         }
@@ -245,7 +245,7 @@ fn s4_and_s4d() {
                 let small = ModelConfig { layers: 2, h: 6, prenorm, ..ModelConfig::default() };
                 let config = ModelConfig { mixer: mixer.clone(), bidirectional, ..small };
                 let input = InputKind::Values { channels: CHANNELS };
-                check(&config, &Io { input, output, len: L }, seed);
+                check(&config, &ModelIo { input, output, len: L }, seed);
             }
         }
     }
@@ -254,7 +254,7 @@ fn s4_and_s4d() {
 #[test]
 fn looking_ahead_cut_kernels_and_both() {
     let output = OutputKind::Sequence { outputs: 3 };
-    let io = Io { input: InputKind::Values { channels: 1 }, output, len: L };
+    let io = ModelIo { input: InputKind::Values { channels: 1 }, output, len: L };
     for (bidirectional, kernel_len) in [(true, 0), (false, 9), (true, 9)] {
         for norm in [NormKind::Batch, NormKind::Layer] {
             let mixer = DssConfig { n: 4, kernel_len, glu: true, ..DssConfig::default() }.into();
@@ -295,7 +295,7 @@ fn optional_parts_of_a_model() {
                     head_hidden: if seed % 2 == 0 { 7 } else { 0 },
                     ..ModelConfig::default()
                 };
-                check(&config, &Io { input, output, len: L }, seed);
+                check(&config, &ModelIo { input, output, len: L }, seed);
             }
         }
     }
@@ -316,7 +316,7 @@ fn recurrent_nets() {
         let prenorm = seed.is_multiple_of(3);
         let small = ModelConfig { layers: 2, h: 6, prenorm, ..ModelConfig::default() };
         let input = InputKind::Values { channels: CHANNELS };
-        check(&ModelConfig { mixer, ..small }, &Io { input, output, len: L }, seed);
+        check(&ModelConfig { mixer, ..small }, &ModelIo { input, output, len: L }, seed);
     }
 }
 
@@ -346,7 +346,7 @@ fn kernelised_attention_and_fnet() {
             let norm = NormKind::Layer;
             let config = ModelConfig { mixer: mixer.clone(), bidirectional, norm, ..small };
             let input = InputKind::Values { channels: CHANNELS };
-            let io = Io { input, output, len: L };
+            let io = ModelIo { input, output, len: L };
             if config.validate_for(&io).is_ok() {
                 check(&config, &io, seed);
             } else {
@@ -360,7 +360,7 @@ fn kernelised_attention_and_fnet() {
 #[test]
 fn another_rate() {
     let output = OutputKind::Position { outputs: 3 };
-    let io = Io { input: InputKind::Values { channels: 1 }, output, len: 2 * L };
+    let io = ModelIo { input: InputKind::Values { channels: 1 }, output, len: 2 * L };
     let dss = [Variant::Softmax, Variant::Exp, Variant::ExpNoScale];
     let dss = dss.map(|variant| DssConfig { n: 4, variant, ..DssConfig::default() }.into());
     let s4 = S4Config { n: 4, ..S4Config::default() }.into();

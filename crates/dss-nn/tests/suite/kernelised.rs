@@ -6,8 +6,8 @@ use burn::module::Param;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_kernels::kernelised::{FeatureMap, KernelisedConfig, KernelisedState};
 use dss_nn::config::{
-    Form, InputKind, Io, LinearAttentionConfig, MixerConfig, ModelConfig, NormKind, OutputKind,
-    PerformerConfig, PerformerKernel, Pool,
+    Form, InputKind, LinearAttentionConfig, MixerConfig, ModelConfig, ModelIo, NormKind,
+    OutputKind, PerformerConfig, PerformerKernel, Pool,
 };
 use dss_nn::mixer::{Pass, Projection};
 use dss_nn::{Input, Mixer, Mode, Model};
@@ -205,7 +205,7 @@ fn forms_agree() {
 /// Sequences never depend on their batch or on padding, in both forms.
 #[test]
 fn a_sequence_does_not_depend_on_its_batch() {
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Sequence { outputs: 3 },
         len: 90,
@@ -281,7 +281,7 @@ fn causal_layers_do_not_look_ahead() {
 /// The directions of FAVOR+ go with the model into its file and into another precision, and get no gradient.
 #[test]
 fn directions_are_kept() {
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Sequence { outputs: 3 },
         len: 10,

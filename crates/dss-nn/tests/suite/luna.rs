@@ -6,7 +6,7 @@ use burn::module::Param;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::config::{
-    InputKind, Io, LunaConfig, ModelConfig, NormKind, OutputKind, Pool, Positions,
+    InputKind, LunaConfig, ModelConfig, ModelIo, NormKind, OutputKind, Pool, Positions,
 };
 use dss_nn::mixer::LunaLayer;
 use dss_nn::{Block, Input, Linear, Mixer, Mode, Model};
@@ -154,7 +154,7 @@ fn parameters_are_as_many_as_published() {
             norm: NormKind::Layer,
             ..small(h, LunaConfig { heads: 4, packed: 256 })
         };
-        let io = Io {
+        let io = ModelIo {
             input: InputKind::Tokens { vocab: 1 },
             output: OutputKind::Sequence { outputs: 1 },
             len: 2000,
@@ -175,7 +175,7 @@ fn model(packed: usize, positions: Positions, pool: Pool) -> Model {
         pool,
         ..small(6, LunaConfig { heads: 2, packed })
     };
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Sequence { outputs: 3 },
         len: 30,

@@ -8,12 +8,12 @@ use crate::common::{assert_close, device, grads, values};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use dss_nn::config::{
-    DssConfig, Form, InputKind, Io, LambdaInit, ModelConfig, NormKind, OutputKind, Pool, Positions,
-    Variant,
+    DssConfig, Form, InputKind, LambdaInit, ModelConfig, ModelIo, NormKind, OutputKind, Pool,
+    Positions, Variant,
 };
 use dss_nn::{DropoutKey, Error, Input, Mixer, Mode, Model, PreparedModel};
 
-const IO: Io = Io {
+const IO: ModelIo = ModelIo {
     input: InputKind::Values { channels: 2 },
     output: OutputKind::Position { outputs: 3 },
     len: 30,
@@ -60,7 +60,7 @@ fn lambda_of(model: &Model) -> Vec<f64> {
 
 #[test]
 fn initial_laws() {
-    let io = Io { input: InputKind::Tokens { vocab: 50 }, ..IO };
+    let io = ModelIo { input: InputKind::Tokens { vocab: 50 }, ..IO };
     let new = |mixer: DssConfig| {
         let config = ModelConfig { layers: 1, ..configs::small(200, mixer) };
         Model::new(&config, &io, 4, &Device::flex()).unwrap()
@@ -168,7 +168,7 @@ fn outputs_have_their_shapes() {
         (OutputKind::Position { outputs: 5 }, [4 * 30, 5]),
         (OutputKind::Pair { outputs: 5 }, [2, 5]),
     ] {
-        let io = Io { output, ..IO };
+        let io = ModelIo { output, ..IO };
         let model = Model::new(&small(), &io, 1, &Device::flex()).unwrap();
         let x = Tensor::zeros([4, 30, 2], &Device::flex());
         let output = model.forward(Input::Values(x), &[30; 4], &model.prepare(30), Mode::Eval);
@@ -203,10 +203,10 @@ fn settings_out_of_range_are_named() {
     let bad = bad.map(|(config, word)| (config, IO, word));
     let cls = ModelConfig { pool: Pool::Cls, bidirectional: true, ..small() };
     let no_last_norm = ModelConfig { prenorm: false, last_norm: false, ..small() };
-    let sequence = Io { output: OutputKind::Sequence { outputs: 3 }, ..IO };
+    let sequence = ModelIo { output: OutputKind::Sequence { outputs: 3 }, ..IO };
     let of_ends = [
-        (configs::small(8, s4(4)), Io { len: usize::MAX, ..IO }, "kernel_len"),
-        (small(), Io { len: 0, ..IO }, "length"),
+        (configs::small(8, s4(4)), ModelIo { len: usize::MAX, ..IO }, "kernel_len"),
+        (small(), ModelIo { len: 0, ..IO }, "length"),
         (cls, IO, "cls"),
         (ModelConfig { pool: Pool::Cls, ..small() }, sequence, "bidirectional"),
         (no_last_norm, IO, "last_norm"),
@@ -229,7 +229,7 @@ fn settings_as_text() {
     assert_eq!(partial, ModelConfig { h: 3, ..ModelConfig::default() });
     assert!(serde_json::from_str::<ModelConfig>("{\"hh\": 3}").is_err());
     let io = serde_json::to_string(&IO).unwrap();
-    assert_eq!(serde_json::from_str::<Io>(&io).unwrap(), IO);
+    assert_eq!(serde_json::from_str::<ModelIo>(&io).unwrap(), IO);
 }
 
 /// At half the rate a tap covers two of the old ones. Exp-no-scale has no integral over a tap: twice the first of them.
@@ -262,7 +262,7 @@ fn a_model_runs_at_another_rate() {
     let fixed = ModelConfig { positions: Positions::Fixed, ..small() };
     let cls = ModelConfig { pool: Pool::Cls, bidirectional: true, ..small() };
     for (config, word) in [(learned, "positions"), (fixed, "positions"), (cls, "cls")] {
-        let io = Io { output: OutputKind::Sequence { outputs: 3 }, ..IO };
+        let io = ModelIo { output: OutputKind::Sequence { outputs: 3 }, ..IO };
         let model = Model::new(&config, &io, 3, &Device::flex()).unwrap();
         assert!(model.at_rate(2.0).unwrap_err().to_string().contains(word));
     }

@@ -4,7 +4,8 @@ use burn::module::Param;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::config::{
-    AttentionConfig, InputKind, Io, ModelConfig, NormKind, NystromConfig, OutputKind, Positions,
+    AttentionConfig, InputKind, ModelConfig, ModelIo, NormKind, NystromConfig, OutputKind,
+    Positions,
 };
 use dss_nn::mixer::{NystromLayer, Pass, pseudo_inverse};
 use dss_nn::{Input, Linear, Mixer, Mode, Model};
@@ -133,7 +134,7 @@ fn parameters_are_as_many_as_published() {
         ff: 128,
         ..ModelConfig::default()
     };
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Tokens { vocab: 1 },
         output: OutputKind::Sequence { outputs: 1 },
         len: 2000,
@@ -158,7 +159,7 @@ fn inference_and_limits() {
             positions: Positions::Fixed,
             ..small(6, mixer)
         };
-        let io = Io {
+        let io = ModelIo {
             input: InputKind::Values { channels: 2 },
             output: OutputKind::Sequence { outputs: 3 },
             len: l,

@@ -4,7 +4,7 @@ use crate::common::configs::{dss, mixers, small};
 use crate::common::{FORMS, assert_close, device, values};
 use burn::tensor::{Int, Tensor, TensorData};
 use dss_nn::config::{
-    DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions,
+    DssConfig, Form, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool, Positions,
 };
 use dss_nn::{DropoutKey, Input, Mode, Model};
 
@@ -74,7 +74,7 @@ fn more_of_it_changes_nothing() {
     for form in FORMS {
         for output in [OutputKind::Sequence { outputs: 3 }, OutputKind::Pair { outputs: 3 }] {
             for config in configs(form) {
-                let io = Io { input: InputKind::Tokens { vocab: 5 }, output, len: 24 };
+                let io = ModelIo { input: InputKind::Tokens { vocab: 5 }, output, len: 24 };
                 let model = Model::new(&config, &io, 5, &device()).unwrap();
                 for mode in [Mode::Eval, train] {
                     let least = logits(&model, 9, 0, mode);
@@ -96,7 +96,7 @@ fn statistics_with_and_without_it() {
         for (mask_padding, same) in [(true, true), (false, false)] {
             let config = ModelConfig { mask_padding, form, ..small(6, dss(4)) };
             let output = OutputKind::Sequence { outputs: 3 };
-            let io = Io { input: InputKind::Tokens { vocab: 5 }, output, len: 24 };
+            let io = ModelIo { input: InputKind::Tokens { vocab: 5 }, output, len: 24 };
             let model = Model::new(&config, &io, 5, &device()).unwrap();
             let variance = |l| {
                 let stats = model.forward(padded(l, 0), &LENGTHS, &model.prepare(l), train).stats;

@@ -7,18 +7,18 @@ use burn::module::Param;
 use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
-    Form, Gelu, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions,
+    Form, Gelu, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool, Positions,
 };
 use dss_nn::{DropoutKey, Head, Input, Mode, Model, Readout};
 
 const L: usize = 11;
 const LENGTHS: [usize; 4] = [11, 7, 1, 10];
 
-fn io(output: OutputKind) -> Io {
-    Io { input: InputKind::Values { channels: 2 }, output, len: L }
+fn io(output: OutputKind) -> ModelIo {
+    ModelIo { input: InputKind::Values { channels: 2 }, output, len: L }
 }
 
-fn sequence() -> Io {
+fn sequence() -> ModelIo {
     io(OutputKind::Sequence { outputs: 3 })
 }
 
@@ -26,7 +26,7 @@ fn input() -> Input {
     Input::Values(Random::new(5, DType::F64).tensor([4, L, 2]))
 }
 
-fn precise(config: &ModelConfig, io: &Io) -> Model {
+fn precise(config: &ModelConfig, io: &ModelIo) -> Model {
     Model::new(config, io, 3, &device()).unwrap().cast(FloatDType::F64)
 }
 

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
-    DssConfig, Form, Gelu, InputKind, Io, LruConfig, MegaEmaConfig, MixerConfig, ModelConfig,
+    DssConfig, Form, Gelu, InputKind, LruConfig, MegaEmaConfig, MixerConfig, ModelConfig, ModelIo,
     NormKind, NrdeConfig, OutputKind, Pool, S4Config, S4dConfig, S5Config, Variant,
 };
 use dss_nn::mixer::{Pass, log_signatures};
@@ -31,8 +31,8 @@ fn numbers(count: usize, seed: u64) -> Vec<f64> {
     Random::new(seed, DType::F64).numbers(count)
 }
 
-fn io(l: usize) -> Io {
-    Io {
+fn io(l: usize) -> ModelIo {
+    ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Sequence { outputs: 3 },
         len: l,

@@ -7,8 +7,8 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
 use dss_kernels::{C64, init, s4 as numerics};
 use dss_nn::config::{
-    Discretisation, Form, InputKind, Io, MixerConfig, ModelConfig, OutputKind, S4Config, S4dConfig,
-    S4dInit,
+    Discretisation, Form, InputKind, MixerConfig, ModelConfig, ModelIo, OutputKind, S4Config,
+    S4dConfig, S4dInit,
 };
 use dss_nn::mixer::S4Layer;
 use dss_nn::{HasContext, Mixer, Model, SequenceMixer};
@@ -144,7 +144,7 @@ fn s4d_starts_as_told() {
 
 /// Beyond the training length the kernel of S4 continues as the same system.
 #[test]
-fn kernels_go_on_beyond_the_training_length() {
+fn kernels_continue_beyond_the_training_length() {
     for form in [Form::Fused, Form::Composed] {
         let mut layer = precise(&ModelConfig { form, ..small(3, s4(8)) }, 40);
         let layer = as_s4(&mut layer);
@@ -173,7 +173,7 @@ fn kernels_go_on_beyond_the_training_length() {
 /// At half the rate: S4 is the same continuous system with 2Δ; S4D by zero-order hold adds up pairs of taps.
 #[test]
 fn models_run_at_another_rate() {
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 2 },
         output: OutputKind::Position { outputs: 3 },
         len: 30,

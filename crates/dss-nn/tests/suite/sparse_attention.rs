@@ -4,8 +4,8 @@ use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_infer as infer;
 use dss_kernels::attention::gathered::{HashSizes, hash_buckets};
 use dss_nn::config::{
-    AttentionConfig, BigbirdConfig, Form, HTransformer1dConfig, InputKind, Io, MixerConfig,
-    ModelConfig, NormKind, OutputKind, Pool, ReformerConfig, ReformerVariant,
+    AttentionConfig, BigbirdConfig, Form, HTransformer1dConfig, InputKind, MixerConfig,
+    ModelConfig, ModelIo, NormKind, OutputKind, Pool, ReformerConfig, ReformerVariant,
 };
 use dss_nn::{DropoutKey, Input, Mixer, Mode, Model};
 
@@ -50,7 +50,7 @@ fn all() -> Vec<ModelConfig> {
     ]
 }
 
-const IO: Io = Io {
+const IO: ModelIo = ModelIo {
     input: InputKind::Values { channels: 2 },
     output: OutputKind::Sequence { outputs: 3 },
     len: L,

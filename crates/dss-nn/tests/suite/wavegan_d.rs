@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::config::{
-    InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Positions, WaveganDConfig,
+    InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool, Positions, WaveganDConfig,
     WaveganVariant,
 };
 use dss_nn::stage::phase_shuffle;
@@ -27,9 +27,9 @@ fn config(layers: usize, h: usize, mixer: WaveganDConfig) -> ModelConfig {
     ModelConfig { layers, bidirectional: true, ..small(h, mixer) }
 }
 
-fn io(len: usize, outputs: usize) -> Io {
+fn io(len: usize, outputs: usize) -> ModelIo {
     let (input, output) = (InputKind::Values { channels: 1 }, OutputKind::Sequence { outputs });
-    Io { input, output, len }
+    ModelIo { input, output, len }
 }
 
 fn key(step: u64) -> Mode {
@@ -154,7 +154,7 @@ fn checkpoints_inference_and_statistics() {
                 true => InputKind::Tokens { vocab: 5 },
                 false => InputKind::Values { channels: 2 },
             };
-            let io = Io { input, ..io(l, 3) };
+            let io = ModelIo { input, ..io(l, 3) };
             let mut model = Model::new(&config, &io, 3, &Device::flex()).unwrap();
             let x = Random::new(1, DType::F32).numbers(batch * l * 2);
             let ids: Vec<u32> = x.iter().map(|x| (x.abs() * 100.0) as u32 % 5).collect();
@@ -208,7 +208,7 @@ fn checkpoints_inference_and_statistics() {
 #[test]
 fn pairs_are_compared() {
     let config = config(2, 2, ported(2));
-    let io = Io { output: OutputKind::Pair { outputs: 3 }, ..io(40, 3) };
+    let io = ModelIo { output: OutputKind::Pair { outputs: 3 }, ..io(40, 3) };
     let model = Model::new(&config, &io, 3, &Device::flex()).unwrap();
     let x = Random::new(1, DType::F32).numbers(80);
     let input = Tensor::from_data(TensorData::new(x.clone(), [2, 40, 1]), &Device::flex());
@@ -252,7 +252,7 @@ fn what_only_blocks_have_is_refused() {
     ] {
         assert!(error.contains(part), "{error}");
     }
-    let per_position = Io { output: OutputKind::Position { outputs: 3 }, ..io(40, 3) };
+    let per_position = ModelIo { output: OutputKind::Position { outputs: 3 }, ..io(40, 3) };
     let error = good.validate_for(&per_position).unwrap_err().to_string();
     assert!(error.contains("whole sequences"), "{error}");
 }

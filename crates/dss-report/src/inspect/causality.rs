@@ -136,13 +136,13 @@ fn noise(i: u64) -> u64 {
 mod tests {
     use super::*;
     use burn::tensor::FloatDType;
-    use dss_nn::{Io, ModelConfig, OutputKind};
+    use dss_nn::{ModelConfig, ModelIo, OutputKind};
 
     fn model(change: impl FnOnce(&mut ModelConfig), input: InputKind, len: usize) -> Model {
         let mixer = dss_nn::config::DssConfig { n: 4, ..Default::default() }.into();
         let mut config = ModelConfig { layers: 2, h: 4, mixer, ..ModelConfig::default() };
         change(&mut config);
-        let io = Io { input, output: OutputKind::Sequence { outputs: 2 }, len };
+        let io = ModelIo { input, output: OutputKind::Sequence { outputs: 2 }, len };
         Model::new(&config, &io, 3, &Device::flex()).unwrap().cast(FloatDType::F64)
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use burn::tensor::{Device, TensorData};
 use dss_nn::config::{Delta, DssConfig, LambdaInit, S4Config, S4dConfig, Variant};
-use dss_nn::{InputKind, Io, MixerConfig, OutputKind};
+use dss_nn::{InputKind, MixerConfig, ModelIo, OutputKind};
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn s4d() -> MixerConfig {
 
 /// A model with some of its tensors replaced.
 fn inspection(config: ModelConfig, len: usize, change: impl Fn(&str, &mut [f64])) -> Inspection {
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 1 },
         output: OutputKind::Sequence { outputs: 3 },
         len,

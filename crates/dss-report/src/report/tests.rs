@@ -129,13 +129,13 @@ fn eval(step: u64, scores: Scores, best: bool) -> EvalRecord {
 
 /// Writes a small model of 11 layers; returns how many numbers of it are trained.
 fn checkpoint(path: &Path, labels: &[String]) -> usize {
-    use dss_nn::config::{DssConfig, InputKind, Io, ModelConfig, NormKind, OutputKind};
+    use dss_nn::config::{DssConfig, InputKind, ModelConfig, ModelIo, NormKind, OutputKind};
     use dss_nn::{CheckpointMeta, Model};
     let mixer = DssConfig { n: 4, ..DssConfig::default() }.into();
     let norm = NormKind::Batch;
     let config = ModelConfig { layers: 11, h: 4, mixer, norm, ..ModelConfig::default() };
     let (input, output) = (InputKind::Tokens { vocab: 18 }, OutputKind::Sequence { outputs: 10 });
-    let io = Io { input, output, len: 200 };
+    let io = ModelIo { input, output, len: 200 };
     let model = Model::new(&config, &io, 0, &Device::flex()).unwrap();
     let meta = CheckpointMeta { labels: labels.to_vec(), ..model.meta() };
     dss_nn::checkpoint::save(path, &model, &meta).unwrap();
@@ -263,12 +263,12 @@ fn pictures_are_pictures() {
 
 #[test]
 fn a_language_model_writes() {
-    use dss_nn::config::{DssConfig, InputKind, Io, ModelConfig, OutputKind};
+    use dss_nn::config::{DssConfig, InputKind, ModelConfig, ModelIo, OutputKind};
     let made = TestRun::new("lm-answers", "lm", &[("task.path", "a.txt")]);
     let mixer = DssConfig { n: 4, variant: dss_nn::config::Variant::Exp, ..DssConfig::default() };
     let config = ModelConfig { layers: 1, h: 4, mixer: mixer.into(), ..ModelConfig::default() };
     let output = OutputKind::Position { outputs: 3 };
-    let io = Io { input: InputKind::Tokens { vocab: 3 }, output, len: 32 };
+    let io = ModelIo { input: InputKind::Tokens { vocab: 3 }, output, len: 32 };
     let model = dss_nn::Model::new(&config, &io, 0, &Device::flex()).unwrap();
     let mut meta = dss_nn::CheckpointMeta { labels: vec!["a".into(); 3], ..model.meta() };
     let encoder = r#"{"kind":"lm","unit":"char","symbols":["\n","<","b"],"len":32}"#;

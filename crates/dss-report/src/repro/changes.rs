@@ -114,7 +114,25 @@ fn show(key: &str, value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use dss_data::TaskConfig;
+
     use super::*;
+
+    #[test]
+    fn every_key_exists() {
+        let mut known = BTreeSet::new();
+        for task in TaskConfig::NAMES {
+            for section in Section::ALL {
+                let docs = section.key_docs(task, MixerConfig::default().kind()).into_iter();
+                known.extend(docs.map(|(key, _)| format!("{section}.{key}")));
+            }
+        }
+        for key in WORDS.iter().map(|(key, _)| key).chain(&SILENT).chain(&COUNTS) {
+            assert!(known.contains(*key), "{key}");
+        }
+    }
 
     #[test]
     fn differences_read_as_a_list() {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, BatchInput, BatchTarget, TaskConfig};
-use dss_nn::{InputKind, Io, OutputKind};
+use dss_nn::{InputKind, ModelIo, OutputKind};
 use dss_train::config::Config;
 use dss_train::gradients;
 use dss_train::threads;
@@ -48,7 +48,7 @@ pub(super) fn seconds(
 /// Seconds of loss and gradients for a batch of this size.
 fn step(config: &Config, length: usize, rows: usize, device: &Device) -> Result<f64> {
     let output = OutputKind::Sequence { outputs: CLASSES };
-    let io = Io { input: InputKind::Values { channels: 1 }, output, len: length };
+    let io = ModelIo { input: InputKind::Values { channels: 1 }, output, len: length };
     let model = dss_nn::Model::new(&config.model, &io, 0, &device.clone().autodiff())?;
     let data = (0..rows * length).map(|i| (i as f32).sin()).collect();
     let batch = [Batch {

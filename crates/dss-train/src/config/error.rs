@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration; each message says where it stood and what would be right.
+//! What can be wrong with a configuration; each message says where the fault is and what would be right.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub enum ConfigError {
     /// No such section.
     #[error("{place}: unknown section [{section}]{}", did_you_mean(nearest))]
     Section {
-        /// Where it stood.
+        /// The file and line of its header, such as `my.toml, line 3`.
         place: String,
         /// As it was written.
         section: String,
@@ -47,7 +47,7 @@ pub enum ConfigError {
     /// No such key.
     #[error("{place}: unknown key `{key}`{}", did_you_mean(nearest))]
     Key {
-        /// Where it stood.
+        /// The file and line, or the option, that sets it: `my.toml, line 5` or `--set layer=3`.
         place: String,
         /// As it was written.
         key: String,
@@ -57,7 +57,7 @@ pub enum ConfigError {
     /// A key without its section that more than one section has.
     #[error("{place}: `{key}` could be {candidates}: write the section too")]
     Ambiguous {
-        /// Where it stood.
+        /// The option, such as `--set kernel=3`.
         place: String,
         /// As it was written.
         key: String,
@@ -67,7 +67,7 @@ pub enum ConfigError {
     /// A value of the wrong type.
     #[error("{place}: {key} = {value}: {reason}")]
     Value {
-        /// Where it stood.
+        /// The file and line, or the option, that sets it.
         place: String,
         /// With its section.
         key: String,
@@ -79,7 +79,7 @@ pub enum ConfigError {
     /// A value out of its range.
     #[error("{place}: {key} = {value}, but it must be {allowed}")]
     Range {
-        /// Where it was set.
+        /// The file and line, or the option, that sets it; or `default`.
         place: String,
         /// With its section.
         key: String,
@@ -91,7 +91,7 @@ pub enum ConfigError {
     /// Values out of range, or that do not go together.
     #[error("{}{what}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
     Invalid {
-        /// Where one of them was set, if not by default.
+        /// The file and line, or the option, that sets one of them, if any does.
         place: Option<String>,
         /// Which, what they are and what they may be.
         what: String,
@@ -99,7 +99,7 @@ pub enum ConfigError {
     /// A file that names another task.
     #[error("{place}: this is a configuration of task `{found}`, not of `{expected}`")]
     OtherTask {
-        /// Where it stood.
+        /// The file and line, or the option, that names the task.
         place: String,
         /// The task it names.
         found: String,
@@ -109,7 +109,7 @@ pub enum ConfigError {
     /// Not TOML.
     #[error("{place}: {reason}")]
     Syntax {
-        /// Where it stood.
+        /// The file, with the line of the fault if the parser tells.
         place: String,
         /// What the parser says.
         reason: String,

@@ -169,21 +169,20 @@ impl Config {
 impl Config {
     /// The sections in the order of [`Section::ALL`].
     fn tables(&self) -> Result<[Table; 4], ConfigError> {
-        let invalid =
-            |e: toml::ser::Error| ConfigError::Invalid { place: None, what: e.to_string() };
-        let table = |section: Section| match section {
-            Section::Task => Table::try_from(&self.task),
-            Section::Model => Table::try_from(&self.model).map(|mut table| {
-                table.remove("mixer");
-                table
-            }),
-            Section::Mixer => Table::try_from(&self.model.mixer),
-            Section::Train => Table::try_from(&self.train),
-        };
-        let [task, model, mixer, train] =
-            Section::ALL.map(|section| table(section).map_err(invalid));
-        Ok([task?, model?, mixer?, train?])
+        let [model, mixer] = model_tables(&self.model)?;
+        Ok([table(&self.task)?, model, mixer, table(&self.train)?])
     }
+}
+
+fn table(section: &impl Serialize) -> Result<Table, ConfigError> {
+    Table::try_from(section).map_err(|e| ConfigError::Invalid { place: None, what: e.to_string() })
+}
+
+/// `[model]` and `[model.mixer]`.
+fn model_tables(model: &ModelConfig) -> Result<[Table; 2], ConfigError> {
+    let (mut model, mixer) = (table(model)?, table(&model.mixer)?);
+    model.remove("mixer");
+    Ok([model, mixer])
 }
 
 fn find_preset(task: &str, name: &str) -> Result<&'static Preset, ConfigError> {

@@ -7,7 +7,7 @@ use super::Setting;
 use super::section::Key;
 
 /// Where each key was set last; a key that is missing has its default.
-pub(super) type Places = BTreeMap<Key, Place>;
+pub(super) type KeyPlaces = BTreeMap<Key, Place>;
 
 /// Where a key was set. The greatest of several is the one to blame: what was typed, before a file, before what comes
 /// with the program.
@@ -63,7 +63,7 @@ impl fmt::Display for Place {
 }
 
 /// The place to blame for keys such as `model.h` that do not go together.
-pub(super) fn blamed<'a>(places: &'a Places, keys: &[&str]) -> Option<&'a Place> {
+pub(super) fn blamed<'a>(places: &'a KeyPlaces, keys: &[&str]) -> Option<&'a Place> {
     let set = places.iter().filter(|(key, _)| keys.contains(&key.to_string().as_str()));
     set.map(|(_, place)| place).max_by_key(|place| place.rank())
 }
@@ -73,7 +73,7 @@ pub(super) fn blamed<'a>(places: &'a Places, keys: &[&str]) -> Option<&'a Place>
 pub struct Sources(BTreeMap<String, String>);
 
 impl Sources {
-    pub(super) fn new(places: &Places) -> Self {
+    pub(super) fn new(places: &KeyPlaces) -> Self {
         Self(places.iter().map(|(key, place)| (key.to_string(), place.source())).collect())
     }
 

@@ -99,8 +99,17 @@ pub struct NamedOverlay {
     pub label: &'static str,
     /// The values of `model.mixer.kind` it belongs to: an ablation is refused with others.
     pub mixers: &'static [&'static str],
+    /// What it makes of the values below it.
+    pub(super) rules: &'static [OverlayRule],
     /// The file, as that of a [`Preset`].
     pub text: &'static str,
+}
+
+/// A value that follows from others.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OverlayRule {
+    /// `train.lr_w` is `train.lr`: C is a parameter like others in the code of S4.
+    LearningRateOfC,
 }
 
 impl NamedOverlay {
@@ -120,78 +129,57 @@ impl NamedOverlay {
 }
 
 macro_rules! overlays {
-    ($option:literal $folder:literal: $($name:literal $(as $label:literal)? for $mixers:ident),* $(,)?) => {
+    ($option:literal $folder:literal: $(
+        $name:literal $(as $label:literal)? for $($mixer:literal)|+ $(with $rule:ident)?
+    ),* $(,)?) => {
         &[$(NamedOverlay {
             option: $option,
             name: $name,
             label: concat!($($label)?),
-            mixers: $mixers,
+            mixers: &[$($mixer),+],
+            rules: &[$(OverlayRule::$rule)?],
             text: include_str!(concat!("../../presets/", $folder, "/", $name, ".toml")),
         }),*]
     };
 }
 
-const DSS: &[&str] = &["dss"];
-pub(super) const S4_FAMILY: &[&str] = &["s4", "s4d"];
-const ANY_SSM: &[&str] = &["dss", "s4", "s4d", "mega-ema"];
-const ATTENTION: &[&str] = &["attention"];
-const LINEAR_ATTENTION: &[&str] = &["linear-attention"];
-const PERFORMER: &[&str] = &["performer"];
-const FNET: &[&str] = &["fnet"];
-const GRU: &[&str] = &["gru"];
-const LSTM: &[&str] = &["lstm"];
-const LRU: &[&str] = &["lru"];
-const S5: &[&str] = &["s5"];
-const MEGA_EMA: &[&str] = &["mega-ema"];
-const EXP_RNN: &[&str] = &["exp-rnn"];
-const LIPSCHITZ_RNN: &[&str] = &["lipschitz-rnn"];
-const ODE_RNN: &[&str] = &["ode-rnn"];
-const NRDE: &[&str] = &["nrde"];
-const CKCONV: &[&str] = &["ckconv"];
-const BIGBIRD: &[&str] = &["bigbird"];
-const REFORMER: &[&str] = &["reformer"];
-const H_TRANSFORMER_1D: &[&str] = &["h-transformer-1d"];
-const NYSTROM: &[&str] = &["nystromformer"];
-const LUNA: &[&str] = &["luna"];
-const WAVEGAN_D: &[&str] = &["wavegan-d"];
-
 /// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
 pub const MODELS: &[NamedOverlay] = overlays![
     "--model" "models":
-    "dss-softmax" as "DSS-softmax" for DSS,
-    "dss-exp" as "DSS-exp" for DSS,
-    "dss-exp-no-scale" as "DSS-exp-no-scale" for DSS,
-    "s4" as "S4" for S4_FAMILY,
-    "s4d" as "S4D" for S4_FAMILY,
-    "transformer" as "Transformer" for ATTENTION,
-    "linear-transformer" as "Linear Transformer" for LINEAR_ATTENTION,
-    "performer" as "Performer" for PERFORMER,
-    "fnet" as "FNet" for FNET,
-    "reformer" as "Reformer" for REFORMER,
-    "bigbird" as "BigBird" for BIGBIRD,
-    "h-transformer-1d" as "H-Transformer-1D" for H_TRANSFORMER_1D,
-    "nystromformer" as "Nyströmformer" for NYSTROM,
-    "luna" as "Luna-256" for LUNA,
-    "ode-rnn" as "ODE-RNN" for ODE_RNN,
-    "nrde" as "NRDE" for NRDE,
-    "exp-rnn" as "ExpRNN" for EXP_RNN,
-    "lipschitz-rnn" as "LipschitzRNN" for LIPSCHITZ_RNN,
-    "ckconv" as "CKConv" for CKCONV,
-    "wavegan-d" as "WaveGAN-D" for WAVEGAN_D,
-    "s5" as "S5" for S5,
-    "lru" as "LRU" for LRU,
-    "mega-ema" as "Mega-EMA" for MEGA_EMA,
-    "gru" as "GRU" for GRU,
-    "lstm" as "LSTM" for LSTM,
+    "dss-softmax" as "DSS-softmax" for "dss",
+    "dss-exp" as "DSS-exp" for "dss",
+    "dss-exp-no-scale" as "DSS-exp-no-scale" for "dss",
+    "s4" as "S4" for "s4" | "s4d" with LearningRateOfC,
+    "s4d" as "S4D" for "s4" | "s4d" with LearningRateOfC,
+    "transformer" as "Transformer" for "attention",
+    "linear-transformer" as "Linear Transformer" for "linear-attention",
+    "performer" as "Performer" for "performer",
+    "fnet" as "FNet" for "fnet",
+    "reformer" as "Reformer" for "reformer",
+    "bigbird" as "BigBird" for "bigbird",
+    "h-transformer-1d" as "H-Transformer-1D" for "h-transformer-1d",
+    "nystromformer" as "Nyströmformer" for "nystromformer",
+    "luna" as "Luna-256" for "luna",
+    "ode-rnn" as "ODE-RNN" for "ode-rnn",
+    "nrde" as "NRDE" for "nrde",
+    "exp-rnn" as "ExpRNN" for "exp-rnn",
+    "lipschitz-rnn" as "LipschitzRNN" for "lipschitz-rnn",
+    "ckconv" as "CKConv" for "ckconv",
+    "wavegan-d" as "WaveGAN-D" for "wavegan-d",
+    "s5" as "S5" for "s5",
+    "lru" as "LRU" for "lru",
+    "mega-ema" as "Mega-EMA" for "mega-ema",
+    "gru" as "GRU" for "gru",
+    "lstm" as "LSTM" for "lstm",
 ];
 
 /// The ablations.
 pub const ABLATIONS: &[NamedOverlay] = overlays![
     "--ablation" "ablations":
-    "random-init" as "DSS-softmax, random init" for DSS,
-    "kernel-128" as "DSS-softmax, kernel length 128" for ANY_SSM,
-    "exp-no-scale" for DSS,
-    "tied-delta" as "DSS-softmax, tied Δ" for DSS,
+    "random-init" as "DSS-softmax, random init" for "dss",
+    "kernel-128" as "DSS-softmax, kernel length 128" for "dss" | "s4" | "s4d" | "mega-ema",
+    "exp-no-scale" for "dss",
+    "tied-delta" as "DSS-softmax, tied Δ" for "dss",
 ];
 
 /// The settings that models were published with: over the preset `paper` and the model's own.

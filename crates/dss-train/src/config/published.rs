@@ -3,7 +3,7 @@
 
 use dss_data::TaskConfig;
 use dss_nn::ModelConfig;
-use dss_nn::config::{InputKind, Io, OutputKind, Positions};
+use dss_nn::config::{InputKind, ModelIo, OutputKind, Positions};
 
 use super::presets::PUBLISHED;
 use super::{Config, MODELS, Request, Schedule};
@@ -74,19 +74,23 @@ fn all_steps_are_made() {
 }
 
 /// Trained numbers of the parts whose names begin with one of `parts`.
-fn count(model: &ModelConfig, io: &Io, parts: &[&str]) -> usize {
+fn count(model: &ModelConfig, io: &ModelIo, parts: &[&str]) -> usize {
     let tensors = model.tensors(io).into_iter().filter(|tensor| tensor.trained);
     let counted = tensors.filter(|tensor| parts.iter().any(|part| tensor.name.starts_with(part)));
     counted.map(|tensor| tensor.elements().unwrap()).sum()
 }
 
-fn tokens(len: usize, outputs: usize) -> Io {
-    Io { input: InputKind::Tokens { vocab: 20 }, output: OutputKind::Sequence { outputs }, len }
+fn tokens(len: usize, outputs: usize) -> ModelIo {
+    ModelIo {
+        input: InputKind::Tokens { vocab: 20 },
+        output: OutputKind::Sequence { outputs },
+        len,
+    }
 }
 
-fn values(len: usize, channels: usize) -> Io {
+fn values(len: usize, channels: usize) -> ModelIo {
     let output = OutputKind::Sequence { outputs: 10 };
-    Io { input: InputKind::Values { channels }, output, len }
+    ModelIo { input: InputKind::Values { channels }, output, len }
 }
 
 /// Everything but what turns the input into H channels, which for pictures is another map here (real numbers, not 256
@@ -125,7 +129,7 @@ fn models_of_the_long_range_arena_have_the_published_parameters() {
         ("linear-transformer", 116_098 - image(128)),
         ("reformer", 54_338 - image(64)),
     ] {
-        let io = Io { output: OutputKind::Sequence { outputs: 2 }, ..values(1024, 1) };
+        let io = ModelIo { output: OutputKind::Sequence { outputs: 2 }, ..values(1024, 1) };
         let found = count(&paper("pathfinder", model).model, &io, WITHOUT_ENCODER);
         assert_eq!(found, published, "pathfinder {model}");
     }
@@ -136,7 +140,7 @@ fn models_of_the_long_range_arena_have_the_published_parameters() {
 fn models_of_retrieval_have_the_published_parameters_before_their_heads() {
     let (h, m) = (128, 512);
     let head = (2 * h * m + m) + (m * m / 2 + m / 2) + (2 * m / 2 + 2);
-    let io = Io { output: OutputKind::Pair { outputs: 2 }, ..tokens(4000, 2) };
+    let io = ModelIo { output: OutputKind::Pair { outputs: 2 }, ..tokens(4000, 2) };
     for (model, published) in [
         ("transformer", 1_054_850),
         ("bigbird", 1_054_850),
@@ -170,7 +174,7 @@ fn nystromformer_and_luna_have_the_published_parameters() {
 #[test]
 fn models_of_speech_have_the_published_parameters() {
     let (mfcc, raw) = (values(161, 20), values(16_000, 1));
-    let all = |task: &str, model: &str, io: &Io| count(&paper(task, model).model, io, &[""]);
+    let all = |task: &str, model: &str, io: &ModelIo| count(&paper(task, model).model, io, &[""]);
     assert_eq!(all("speech-mfcc", "transformer", &mfcc), 797_322);
     assert_eq!(all("speech-mfcc", "performer", &mfcc), 533_130);
     assert_eq!(all("speech", "performer", &raw), 530_698);

@@ -6,7 +6,7 @@ use dss_nn::{ModelConfig, checkpoint};
 use toml::Value;
 
 use super::place::Sources;
-use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, PUBLISHED, S4_FAMILY};
+use super::presets::{ABLATIONS, DEFAULT_PRESET, MODELS, NamedOverlay, OverlayRule, PUBLISHED};
 use super::resolve::{Document, Layers};
 use super::section::Section;
 use super::{Config, ConfigError, Setting, find_preset};
@@ -165,9 +165,12 @@ impl Request {
             check_ablation(ablation, &layers)?;
             layers.document(&Document::BuiltIn(ablation.document()))?;
         }
-        if model.is_some_and(|model| model.mixers == S4_FAMILY) {
-            // C is a parameter like others in the code of S4.
-            layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
+        for rule in model.into_iter().flat_map(|model| model.rules) {
+            match rule {
+                OverlayRule::LearningRateOfC => {
+                    layers.copy(Section::Train, "lr", "lr_w", "S4's code: as lr")?;
+                }
+            }
         }
         let looks_ahead = layers.value(Section::Model, "bidirectional");
         if self.task == "lm" && looks_ahead == Some(&Value::Boolean(true)) {
@@ -220,17 +223,8 @@ fn find(
 ///
 /// [`ConfigError`]: no such model, one that the sizes do not fit, or a setting that is none of a model's.
 pub fn with_model(model: &ModelConfig, name: &str, sets: &[Setting]) -> crate::Result<ModelConfig> {
-    let base = Config::resolve("delay", None, &[], &[])?;
-    let mut layers = Layers::over(&Config { model: model.clone(), ..base })?;
+    let mut layers = Layers::over_model(model)?;
     layers.document(&Document::BuiltIn(find("model", MODELS, name)?.document()))?;
-    let before = layers.finish()?;
-    for setting in sets {
-        layers.single(setting)?;
-        let after = layers.finish()?;
-        if (&after.task, &after.train) != (&before.task, &before.train) {
-            let what = format!("--set {setting}: expected a setting of [model] or [model.mixer]");
-            return Err(ConfigError::Invalid { place: None, what }.into());
-        }
-    }
-    Ok(layers.finish()?.model)
+    layers.files_and_settings(&[], sets)?;
+    Ok(layers.finish_model()?)
 }

@@ -14,11 +14,11 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::error::{ConfigError, nearest};
-use super::place::{Place, Places};
+use super::place::{KeyPlaces, Place};
 use super::presets::BuiltIn;
 use super::section::{Key, MIXER_KIND, Section, TASK_NAME};
 use super::value::{self, WrongValue};
-use super::{Config, Setting, TrainConfig};
+use super::{Config, Setting, TrainConfig, validate};
 
 type Result<T> = std::result::Result<T, ConfigError>;
 
@@ -77,21 +77,20 @@ impl Document<'_> {
 
 /// The layers so far.
 pub(super) struct Layers {
-    task: TaskConfig,
+    /// The name of the task; empty for a model on its own.
+    task: &'static str,
+    /// The sections that can be set; documents may have the others.
+    sections: &'static [Section],
     /// Every section with all its keys.
     tables: [Table; 4],
-    places: Places,
+    places: KeyPlaces,
 }
 
 impl Layers {
     /// The defaults of a task.
     pub fn new(task: &str) -> Result<Self> {
-        let unknown = || ConfigError::Task {
-            task: task.to_owned(),
-            nearest: nearest(task, TaskConfig::NAMES.iter().copied()).map(|n| n.1.to_owned()),
-        };
         Self::over(&Config {
-            task: TaskConfig::default_for(task).ok_or_else(unknown)?,
+            task: default_task(task)?,
             model: ModelConfig::default(),
             train: TrainConfig::default(),
         })
@@ -101,7 +100,16 @@ impl Layers {
     pub fn over(config: &Config) -> Result<Self> {
         let mut tables = config.tables()?;
         tables[Section::Task as usize].remove(TASK_NAME.name);
-        Ok(Self { task: config.task.clone(), tables, places: Places::new() })
+        let (task, sections) = (config.task.name(), &Section::ALL);
+        Ok(Self { task, sections, tables, places: KeyPlaces::new() })
+    }
+
+    /// A model without a task and a training.
+    pub fn over_model(model: &ModelConfig) -> Result<Self> {
+        let [model, mixer] = super::model_tables(model)?;
+        let sections = &[Section::Model, Section::Mixer];
+        let tables = [Table::new(), model, mixer, Table::new()];
+        Ok(Self { task: "", sections, tables, places: KeyPlaces::new() })
     }
 
     /// TOML files, then single settings.
@@ -131,6 +139,9 @@ impl Layers {
                 let reason = format!("`{name}` is a section: write [{name}] and its keys below");
                 return Err(ConfigError::Syntax { place: place.to_string(), reason });
             };
+            if !self.sections.contains(&section) {
+                continue;
+            }
             let mut settings = Vec::new();
             for (key, value) in entries {
                 let place = document.place(key.span().start);
@@ -170,6 +181,11 @@ impl Layers {
     pub fn single(&mut self, setting: &Setting) -> Result<()> {
         let place = Place::Set(setting.clone());
         let (section, name) = self.find(setting.key(), &place)?;
+        if !self.sections.contains(&section) {
+            let sections: Vec<_> = self.sections.iter().map(|s| format!("[{s}]")).collect();
+            let what = format!("expected a setting of {}", sections.join(" or "));
+            return Err(ConfigError::Invalid { place: Some(place.to_string()), what });
+        }
         let value = match self.value(section, name) {
             // `path=2024` means the string "2024".
             Some(Value::String(_)) if !setting.value().is_str() => setting.text().into(),
@@ -206,11 +222,10 @@ impl Layers {
     /// The model of the checkpoint at `from`, which the training starts from.
     pub fn start_from(&mut self, model: &ModelConfig, from: &Path) -> Result<()> {
         let place = Place::Rule("--from");
-        let (task, train) = (self.task.clone(), TrainConfig::default());
-        let [_, model, mixer, _] = Config { task, model: model.clone(), train }.tables()?;
+        let [model, mixer] = super::model_tables(model)?;
         for (section, table) in [(Section::Model, model), (Section::Mixer, mixer)] {
             self.tables[section as usize] = table;
-            let keys = section.key_docs(self.task.name(), self.mixer()).into_iter();
+            let keys = section.key_docs(self.task, self.mixer()).into_iter();
             let keys = keys.map(|(name, _)| (Key { section, name }, place.clone()));
             self.places.extend(keys.collect::<Vec<_>>());
         }
@@ -223,29 +238,42 @@ impl Layers {
     }
 
     /// Where each key was set last.
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &KeyPlaces {
         &self.places
     }
 
     /// The sections as types.
     pub fn finish(&self) -> Result<Config> {
-        let [task, model, mixer, train] = &self.tables;
+        let [task, _, _, train] = &self.tables;
+        let config = Config {
+            task: default_task(self.task)?
+                .with_table(value::deserializer(task))
+                .map_err(|error| self.wrong(Section::Task, error))?,
+            model: self.model()?,
+            train: TrainConfig::deserialize(value::deserializer(train))
+                .map_err(|error| self.wrong(Section::Train, error))?,
+        };
+        validate::validate(&config, &self.places)?;
+        Ok(config)
+    }
+
+    /// The model as a type, for sequences of any length.
+    pub fn finish_model(&self) -> Result<ModelConfig> {
+        let model = self.model()?;
+        let invalid = |error| validate::invalid_model(&error, &self.places);
+        model.validate(1).map_err(invalid).map(|()| model)
+    }
+
+    fn model(&self) -> Result<ModelConfig> {
+        let [_, model, mixer, _] = &self.tables;
         let mut mixer = mixer.clone();
         mixer.remove(MIXER_KIND.name);
-        let wrong = |section: Section| move |error: WrongValue| self.wrong(section, error);
-        let config = Config {
-            task: self.task.with_table(value::deserializer(task)).map_err(wrong(Section::Task))?,
-            model: ModelConfig {
-                mixer: MixerConfig::from_table(self.mixer(), value::deserializer(&mixer))
-                    .map_err(wrong(Section::Mixer))?,
-                ..ModelConfig::deserialize(value::deserializer(model))
-                    .map_err(wrong(Section::Model))?
-            },
-            train: TrainConfig::deserialize(value::deserializer(train))
-                .map_err(wrong(Section::Train))?,
-        };
-        super::validate::validate(&config, &self.places)?;
-        Ok(config)
+        Ok(ModelConfig {
+            mixer: MixerConfig::from_table(self.mixer(), value::deserializer(&mixer))
+                .map_err(|error| self.wrong(Section::Mixer, error))?,
+            ..ModelConfig::deserialize(value::deserializer(model))
+                .map_err(|error| self.wrong(Section::Model, error))?
+        })
     }
 
     /// A dotted key, or a bare one that only one section has.
@@ -256,7 +284,7 @@ impl Layers {
                 None => Err(self.unknown_key(place, dotted)),
             };
         }
-        let (task, mixer) = (self.task.name(), self.mixer());
+        let (task, mixer) = (self.task, self.mixer());
         let known = |section: &Section| section.key(task, mixer, dotted).is_some();
         let mut homes = Section::ALL.into_iter().filter(known);
         match (homes.next(), homes.next()) {
@@ -280,7 +308,7 @@ impl Layers {
 
     /// One of the keys of a section; a mixer's settings may also be written in `[model]`.
     fn key(&self, section: Section, name: &str) -> Option<Key> {
-        section.key(self.task.name(), self.mixer(), name).or_else(|| match (section, name) {
+        section.key(self.task, self.mixer(), name).or_else(|| match (section, name) {
             (Section::Model, "mixer") => Some(MIXER_KIND),
             (Section::Model, _) => match flat::place(name, self.mixer(), None)? {
                 FlatPlace::Mixer(inner) => self.key(Section::Mixer, inner),
@@ -301,7 +329,7 @@ impl Layers {
         let Some(key) = self.key(section, name) else {
             if matches!(place, Place::File { .. })
                 && section == Section::Task
-                && TaskConfig::is_obsolete(self.task.name(), name)
+                && TaskConfig::is_obsolete(self.task, name)
             {
                 return Ok(());
             }
@@ -342,11 +370,11 @@ impl Layers {
 
     fn same_task(&self, value: &Value, place: &Place) -> Result<()> {
         match value.as_str() {
-            Some(name) if name == self.task.name() => Ok(()),
+            Some(name) if name == self.task => Ok(()),
             found => Err(ConfigError::OtherTask {
                 place: place.to_string(),
                 found: found.map_or_else(|| value.to_string(), str::to_owned),
-                expected: self.task.name().to_owned(),
+                expected: self.task.to_owned(),
             }),
         }
     }
@@ -375,7 +403,7 @@ impl Layers {
     }
 
     fn unknown_key(&self, place: &Place, dotted: &str) -> ConfigError {
-        let task = self.task.name();
+        let task = self.task;
         let (section, name) = dotted.rsplit_once('.').unwrap_or(("", dotted));
         let among = |section: Section| {
             let keys = section.key_docs(task, self.mixer()).into_iter().map(|doc| doc.0);
@@ -394,6 +422,13 @@ impl Layers {
             nearest: own.or_else(anywhere).map(|n| n.1),
         }
     }
+}
+
+fn default_task(name: &str) -> Result<TaskConfig> {
+    TaskConfig::default_for(name).ok_or_else(|| ConfigError::Task {
+        task: name.to_owned(),
+        nearest: nearest(name, TaskConfig::NAMES.iter().copied()).map(|n| n.1.to_owned()),
+    })
 }
 
 /// The settings of a mixer of this kind; what `old` has chosen stays where the new one has the same setting. `None`:

@@ -255,6 +255,18 @@ fn language_models_are_causal() {
     );
     request.sets.push(set("bidirectional=true"));
     assert!(request.resolve().unwrap_err().to_string().contains("must not look ahead"));
+
+    let error =
+        |model| modelled("lm", "laptop", model, &[]).resolve().map_err(|e| e.to_string()).err();
+    let causal = ["dss-softmax", "s4", "gru", "transformer"];
+    for model in causal {
+        assert_eq!(error(model), None, "{model}");
+    }
+    for model in ["luna", "fnet", "bigbird", "nystromformer", "wavegan-d"] {
+        let error = error(model).unwrap();
+        assert!(causal.iter().all(|causal| error.contains(causal)), "{error}");
+        assert!(!error.contains("bidirectional"), "{error}");
+    }
 }
 
 /// A wrong value of a setting of a mixer is named, with the values that it can have.

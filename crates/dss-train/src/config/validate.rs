@@ -2,7 +2,8 @@
 
 use dss_data::TaskConfig;
 
-use super::place::{Place, Places, blamed};
+use super::place::{KeyPlaces, Place, blamed};
+use super::section::MIXER_KIND;
 use super::{Config, ConfigError, Objective, Section, TrainConfig};
 
 /// A key of `[train]`, its value, whether that is allowed, and the allowed values.
@@ -55,7 +56,7 @@ fn rules(t: &TrainConfig) -> Vec<Rule> {
 }
 
 /// Every number is in its range; `places` says where a key was set.
-pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigError> {
+pub(super) fn validate(config: &Config, places: &KeyPlaces) -> Result<(), ConfigError> {
     let place = |section: Section, key: &str| match blamed(places, &[&format!("{section}.{key}")]) {
         Some(place) => place.to_string(),
         None => "default".to_owned(),
@@ -64,7 +65,8 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
         let place = place(Section::Train, key);
         return Err(ConfigError::Range { place, key: format!("train.{key}"), value, allowed });
     }
-    if matches!(config.task, TaskConfig::Lm(_)) && config.model.bidirectional {
+    let is_lm = matches!(config.task, TaskConfig::Lm(_));
+    if is_lm && config.model.bidirectional {
         return Err(ConfigError::Range {
             place: place(Section::Model, "bidirectional"),
             key: "model.bidirectional".to_owned(),
@@ -72,7 +74,7 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
             allowed: "false for a language model, which must not look ahead",
         });
     }
-    if config.train.objective == Objective::Pretrain && matches!(config.task, TaskConfig::Lm(_)) {
+    if config.train.objective == Objective::Pretrain && is_lm {
         return Err(ConfigError::Range {
             place: place(Section::Train, "objective"),
             key: "train.objective".to_owned(),
@@ -94,24 +96,24 @@ pub(super) fn validate(config: &Config, places: &Places) -> Result<(), ConfigErr
             what: format!("train.carry: {what}"),
         })?;
     }
-    config.model.validate(known_length(&config.task)).map_err(|error| {
-        let place = blamed(places, error.keys()).map(Place::to_string);
-        ConfigError::Invalid { place, what: format!("[model] {error}") }
+    // Where L is not known yet, it is checked again with the data.
+    config.model.validate(config.task.known_len().unwrap_or(1)).map_err(|error| {
+        if is_lm && error.keys() == ["model.bidirectional"] {
+            return ConfigError::Range {
+                place: place(Section::Mixer, "kind"),
+                key: MIXER_KIND.to_string(),
+                value: config.model.mixer.kind().to_owned(),
+                allowed: "a causal one for a language model, such as that of dss-softmax, s4, gru or transformer",
+            };
+        }
+        invalid_model(&error, places)
     })
 }
 
-/// L as far as it is known before the data are, else 1: it is checked again with them.
-fn known_length(task: &TaskConfig) -> usize {
-    let fixed = match (task.name(), task) {
-        ("image" | "pathfinder", _) => 32 * 32,
-        ("path-x", _) => 128 * 128,
-        ("smnist" | "pmnist", _) => 28 * 28,
-        ("speech-mfcc", _) => 161,
-        // A second.
-        (_, TaskConfig::Speech(speech)) => speech.rate as usize,
-        _ => 1,
-    };
-    task.length().filter(|len| *len > 0).unwrap_or(fixed)
+/// An error about settings of `[model]`, with the place where one of them was set.
+pub(super) fn invalid_model(error: &dss_format::Error, places: &KeyPlaces) -> ConfigError {
+    let place = blamed(places, error.keys()).map(Place::to_string);
+    ConfigError::Invalid { place, what: format!("[model] {error}") }
 }
 
 /// Whether states can be carried from step to step.

@@ -107,12 +107,12 @@ impl AdamW {
 
 #[cfg(test)]
 mod tests {
-    use dss_nn::config::{InputKind, Io, ModelConfig, OutputKind};
+    use dss_nn::config::{InputKind, ModelConfig, ModelIo, OutputKind};
 
     use super::*;
 
     fn model(device: &Device) -> Model {
-        let io = Io {
+        let io = ModelIo {
             input: InputKind::Tokens { vocab: 5 },
             output: OutputKind::Sequence { outputs: 3 },
             len: 8,

@@ -48,14 +48,14 @@ impl ModuleMapper for Blend {
 #[cfg(test)]
 mod tests {
     use burn::tensor::Device;
-    use dss_nn::config::{BigbirdConfig, InputKind, Io, ModelConfig, OutputKind};
+    use dss_nn::config::{BigbirdConfig, InputKind, ModelConfig, ModelIo, OutputKind};
 
     use super::*;
 
     #[test]
     fn every_tensor_moves_towards_the_model() {
         let device = Device::flex().autodiff();
-        let io = Io {
+        let io = ModelIo {
             input: InputKind::Tokens { vocab: 5 },
             output: OutputKind::Sequence { outputs: 3 },
             len: 8,
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_was_drawn_once_stays() {
         let device = Device::flex().autodiff();
-        let io = Io {
+        let io = ModelIo {
             input: InputKind::Tokens { vocab: 5 },
             output: OutputKind::Sequence { outputs: 3 },
             len: 90,

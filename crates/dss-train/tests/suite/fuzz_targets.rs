@@ -12,7 +12,7 @@ use dss_data::{
 };
 use dss_exchange::{ImportOptions, Settings};
 use dss_infer::{Input, State};
-use dss_nn::{CheckpointMeta, InputKind, Io, MixerConfig, ModelConfig, OutputKind};
+use dss_nn::{CheckpointMeta, InputKind, MixerConfig, ModelConfig, ModelIo, OutputKind};
 use dss_train::Config;
 use dss_train::answers::Answers;
 use dss_train::run_dir::Record;
@@ -228,7 +228,7 @@ pub fn stream_state(bytes: &[u8]) {
 fn small_model(mixer: &str) -> dss_infer::Model {
     let mixer = MixerConfig::default_for(mixer).unwrap();
     let config = ModelConfig { layers: 1, h: 4, mixer, ..ModelConfig::default() };
-    let io = Io {
+    let io = ModelIo {
         input: InputKind::Values { channels: 1 },
         output: OutputKind::Sequence { outputs: 2 },
         len: 16,

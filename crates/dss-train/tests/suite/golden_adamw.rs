@@ -11,7 +11,7 @@ use std::path::Path;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_data::BatchTarget;
 use dss_nn::config::{
-    DssConfig, Form, InputKind, Io, ModelConfig, NormKind, OutputKind, Pool, Variant,
+    DssConfig, Form, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool, Variant,
 };
 use dss_nn::{DropoutKey, Input, Mode, Model};
 use dss_train::optimiser::{AdamW, Gradients, Rates};
@@ -105,7 +105,8 @@ fn model(case: &Case, file: &Tensors, form: Form) -> Model {
         form,
         ..ModelConfig::default()
     };
-    let io = Io { input: case.input, output: OutputKind::Sequence { outputs: CLASSES }, len: L };
+    let io =
+        ModelIo { input: case.input, output: OutputKind::Sequence { outputs: CLASSES }, len: L };
     let model = Model::new(&config, &io, 0, &Device::flex().autodiff()).unwrap();
     let model = model.cast(FloatDType::F64);
     let mut values = named(file, "sd.");

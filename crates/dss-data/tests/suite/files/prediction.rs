@@ -18,7 +18,7 @@ fn prediction_on_tables_of_numbers() {
     let all = ["named.csv", "plain.csv", "wide.csv", "one.npy"]
         .map(|file| predict(&task, &folder.path(file)).unwrap().remove(0));
     assert!(all.iter().all(|(_, x)| *x == all[0].1), "{all:?}");
-    assert_eq!((all[0].0.as_str(), all[3].0.as_str()), ("named.csv:2", "one.npy"));
+    assert_eq!((all[0].0, all[3].0), (SequencePlace::Line(2), SequencePlace::File));
     folder.write("long.npy", npy("(3,)", &[1.0, 2.0, 3.0]));
     let message = predict(&task, &folder.path("long.npy")).unwrap_err().to_string();
     assert!(message.contains("takes 3 positions") && message.contains("max_length"), "{message}");
@@ -107,7 +107,7 @@ fn prediction_on_synthetic_tasks() {
         values(&[0.5, 1.0, 0.25, 0.0])
     );
     let rows = predict(&delay, &folder.path("t.csv")).unwrap();
-    assert_eq!(rows[1], ("t.csv:2".into(), Input::Tokens(vec![5, 1, 1])));
+    assert_eq!(rows[1], (SequencePlace::Line(2), Input::Tokens(vec![5, 1, 1])));
     let message = predict(&delay, &folder.path("bad.csv")).unwrap_err().to_string();
     assert!(message.contains("line 1, column 2: expected a token id below 10"), "{message}");
 }

@@ -1,6 +1,6 @@
 //! Model files of any kind, with numbers that look trained.
 
-use dss_format::{Io, ModelConfig};
+use dss_format::{ModelConfig, ModelIo};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use safetensors::Dtype;
@@ -57,7 +57,7 @@ impl Spec {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let mut uniform = move || (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
         let mut data = Vec::new();
-        let io: Io = serde_json::from_value(self.io.clone()).unwrap();
+        let io: ModelIo = serde_json::from_value(self.io.clone()).unwrap();
         for tensor in self.config().tensors(&io) {
             let (name, mut shape) = (tensor.name, tensor.shape);
             let part = name.rsplit('.').next().unwrap();
