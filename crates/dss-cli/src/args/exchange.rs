@@ -45,10 +45,11 @@ Examples:
   dss import weights.pt --config .hydra/config.yaml --out model.safetensors
   dss import weights.pt --variant exp --pool last --len 2048 --out model.safetensors
 
-Reads model files of `dss export`, and checkpoints of ag1988/dss and of the S4 repository (s4d.py, and its S4D and S4
-layers): .pt and .pth of torch.save, Lightning's .ckpt, safetensors. Nothing in them is executed. What the tensors do not
-say comes from the options, then from --config, then from the file itself; assumptions are printed to standard error.
-The checkpoint has all weights in single precision, as training and the library `dss-nn` read them.")]
+Reads model files of `dss export`, and checkpoints of ag1988/dss, of the S4 repository (s4d.py, and its S4D and S4
+layers) and of annotated-s4: .pt and .pth of torch.save, Lightning's .ckpt, safetensors, flax's .msgpack. Nothing in
+them is executed. What the tensors do not say comes from the options, then from --config, then from the file itself;
+assumptions are printed to standard error. The checkpoint has all weights in single precision, as training and the
+library `dss-nn` read them.")]
 pub struct ImportArgs {
     /// The model file or checkpoint
     #[arg(value_name = "FILE")]

@@ -54,7 +54,7 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Write the best checkpoint of a run as one file: for `dss stream`, `dss-infer`, a browser, PyTorch or ONNX
     Export(ExportArgs),
-    /// Turn an exported file, or a checkpoint of ag1988/dss or the S4 repository, into a checkpoint
+    /// Turn an exported file, or a checkpoint of ag1988/dss, the S4 repository or annotated-s4, into a checkpoint
     Import(ImportArgs),
     /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
     Inspect(InspectArgs),
