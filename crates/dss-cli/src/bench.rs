@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, BatchInput, BatchTarget};
-use dss_nn::{InputKind, Io, Model, ModelConfig, NormKind, OutputKind};
+use dss_nn::{Form, InputKind, Io, Model, ModelConfig, NormKind, OutputKind};
 use dss_train::config::{Setting, with_model};
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
@@ -15,7 +15,7 @@ use dss_train::threads;
 use eyre::Report;
 use serde_json::{Value, json};
 
-use crate::args::{BenchArgs, Form, Size};
+use crate::args::{BenchArgs, Size, serde_name};
 use crate::failure::Failure;
 use crate::{bench_group, output};
 
@@ -85,9 +85,9 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     }
     let (simd, cores) = (dss_kernels::simd_name(), rayon::current_num_threads());
     if !args.json {
-        let (form, threads) = (form(args.form), args.threads.unwrap_or(cores));
-        let threads = plural(threads as u64, "thread");
-        output::line(&format!("{}, {threads}, {simd}, {} form", args.model, form.1))?;
+        let form = serde_name(&args.form);
+        let threads = plural(args.threads.unwrap_or(cores) as u64, "thread");
+        output::line(&format!("{}, {threads}, {simd}, {form} form", args.model))?;
         output::line(
             "size       H      L   B   ms/step      min      max   samples/s   peak MB   parameters",
         )?;
@@ -106,7 +106,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
 /// The peak memory of a process is that of all its work: each size gets a process of its own.
 fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
     let mut command = process::Command::new(env::current_exe()?);
-    command.args(["bench", "train", "--json", "--size", case.name, "--form", form(args.form).1]);
+    command.args(["bench", "train", "--json", "--size", case.name, "--form", &serde_name(&args.form)]);
     command.args(["--model", &args.model, "--steps", &args.steps.to_string()]);
     for setting in &args.sets {
         command.args(["--set", &setting.to_string()]);
@@ -125,14 +125,13 @@ fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
 }
 
 fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Value, Failure> {
-    let (form, form_name) = form(args.form);
-    let BenchArgs { model, sets, steps, .. } = args;
+    let BenchArgs { model, sets, form, steps, .. } = args;
     let (mut times, trained) =
-        threads::with(args.threads, || measure(case, model, sets, form, *steps, None))??;
+        threads::with(args.threads, || measure(case, model, sets, *form, *steps, None))??;
     times.sort_by(f64::total_cmp);
     let (median, low, high) = (times[times.len() / 2], times[0], times[times.len() - 1]);
     Ok(json!({
-        "size": case.name, "model": model, "set": sets, "form": form_name, "threads": args.threads.unwrap_or(cores),
+        "size": case.name, "model": model, "set": sets, "form": form, "threads": args.threads.unwrap_or(cores),
         "simd": dss_kernels::simd_name(), "layers": case.layers, "h": case.h, "l": case.l, "b": case.b,
         "steps": steps, "median_ms": median, "min_ms": low, "max_ms": high,
         "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(), "parameters": trained,
@@ -156,13 +155,6 @@ fn row(result: &Value) -> String {
     )
 }
 
-pub fn form(form: Form) -> (dss_nn::Form, &'static str) {
-    match form {
-        Form::Fused => (dss_nn::Form::Fused, "fused"),
-        Form::Composed => (dss_nn::Form::Composed, "composed"),
-    }
-}
-
 pub const RATES: Rates =
     Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01, ..Rates::AT_REST };
 
@@ -171,7 +163,7 @@ pub fn new_model(
     case: &Case,
     model: &str,
     sets: &[Setting],
-    form: dss_nn::Form,
+    form: Form,
 ) -> Result<Model, Failure> {
     let device = Device::flex().autodiff();
     let Case { layers, h, norm, prenorm, .. } = *case;
@@ -188,7 +180,7 @@ pub fn measure(
     case: &Case,
     model: &str,
     sets: &[Setting],
-    form: dss_nn::Form,
+    form: Form,
     steps: usize,
     limit: Option<Duration>,
 ) -> Result<(Vec<f64>, usize), Failure> {

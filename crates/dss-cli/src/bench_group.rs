@@ -98,7 +98,7 @@ fn timed(
     own: &[Batch],
     group: &Group,
 ) -> Result<Steps, Failure> {
-    let mut model = bench::new_model(case, &args.model, &args.sets, bench::form(args.form).0)?;
+    let mut model = bench::new_model(case, &args.model, &args.sets, args.form)?;
     let mut optimiser = AdamW::default();
     let (mut times, mut exchanges, mut updates, mut bytes) = (vec![], vec![], vec![], 0);
     for step in 0..WARM_UP + args.steps {

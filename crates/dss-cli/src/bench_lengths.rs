@@ -4,7 +4,7 @@ use std::env;
 use std::process::{self, ExitCode};
 use std::time::Duration;
 
-use dss_nn::{InputKind, NormKind};
+use dss_nn::{Form, InputKind, NormKind};
 use dss_report::{LengthCurve, LengthPoint, lengths_picture};
 use dss_train::config::MODELS;
 use dss_train::memory::peak_mb;
@@ -117,9 +117,8 @@ fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Value
         norm: NormKind::Batch,
         prenorm: false,
     };
-    let form = dss_nn::Form::Fused;
     let (mut times, _) = threads::with(args.threads, || {
-        bench::measure(&case, model, &[], form, STEPS, Some(TIME))
+        bench::measure(&case, model, &[], Form::Fused, STEPS, Some(TIME))
     })??;
     times.sort_by(f64::total_cmp);
     Ok(json!({

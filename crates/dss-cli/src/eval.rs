@@ -10,7 +10,7 @@ use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
 use dss_train::{Config, TrainConfig, threads};
 use serde_json::json;
 
-use crate::args::{EvalArgs, Split};
+use crate::args::{EvalArgs, Split, clap_name};
 use crate::failure::Failure;
 use crate::{device, output, progress, runs, text};
 
@@ -49,11 +49,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
     for note in &found.notes {
         output::log_line(format_args!("note: {note}"));
     }
-    let split = match args.split {
-        Split::Test => "test",
-        Split::Val => "val",
-        Split::Train => "train",
-    };
+    let split = clap_name(&args.split);
     let (scores, step) = (&found.scores, found.meta.step);
     if args.json {
         let mut value = serde_json::to_value(scores).unwrap_or_default();

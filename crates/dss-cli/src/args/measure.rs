@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
+use dss_nn::Form;
 use dss_report::repro::{self, Budget, GridSetting, TableKind};
 use dss_train::config::clap_values::{overlays, tasks};
 use dss_train::config::{MODELS, Setting};
 
 use super::GroupArgs;
-use super::values::{positive, threads};
+use super::values::{named, positive, threads};
 
 /// `dss repro`
 #[derive(Debug, Args)]
@@ -184,7 +185,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// Which implementation
-    #[arg(long, value_enum, default_value = "fused")]
+    #[arg(long, value_parser = named(FORMS), default_value = "fused")]
     pub form: Form,
     #[command(flatten)]
     pub group: GroupArgs,
@@ -206,13 +207,10 @@ pub enum Size {
 }
 
 /// The forms of a model that can be forced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// One custom operation per layer
-    Fused,
-    /// Burn's tensor operations
-    Composed,
-}
+const FORMS: &[(Form, &str)] = &[
+    (Form::Fused, "One custom operation per layer"),
+    (Form::Composed, "Burn's tensor operations"),
+];
 
 fn rows() -> PossibleValuesParser {
     PossibleValuesParser::new(repro::MODELS.iter().map(|model| model.name))

@@ -15,6 +15,7 @@ pub use self::exchange::*;
 pub use self::measure::*;
 pub use self::runs::*;
 pub use self::streams::*;
+pub use self::values::{clap_name, serde_name};
 
 /// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
 #[derive(Debug, Parser)]
