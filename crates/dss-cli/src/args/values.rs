@@ -28,7 +28,8 @@ pub(super) fn named<T>(values: &[(T, &'static str)]) -> impl TypedValueParser<Va
 where
     T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    let names = values.iter().map(|(value, help)| PossibleValue::new(serde_name(value)).help(*help));
+    let names =
+        values.iter().map(|(value, help)| PossibleValue::new(serde_name(value)).help(*help));
     PossibleValuesParser::new(names).map(|name| {
         let name = IntoDeserializer::<Error>::into_deserializer(name.as_str());
         T::deserialize(name).expect("serde reads what it writes")
