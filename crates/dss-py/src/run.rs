@@ -43,7 +43,7 @@ pub fn run_settings(path: PathBuf) -> PyResult<String> {
 
 /// Trains a new model into the directory `out` and gives its summary as JSON.
 ///
-/// `tell` is called with each event as JSON. Ctrl-C finishes the step at hand and saves: the summary says
+/// `tell` is called with each event as JSON. Ctrl-C finishes the current step and saves: the summary says
 /// "interrupted".
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "all that a training can be told")]

@@ -70,7 +70,7 @@ impl Default for TrainOptions {
 
 /// Trains a model and leaves everything about it in the directory `out`.
 ///
-/// When `stop` becomes true, the step at hand is finished, the state saved, and the summary says
+/// When `stop` becomes true, the current step is finished, the state saved, and the summary says
 /// [`Stopped::Interrupted`]. Otherwise the training ends with the best checkpoint's score on the test set.
 ///
 /// # Errors
