@@ -88,7 +88,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     let (simd, cores) = (dss_kernels::simd_name(), rayon::current_num_threads());
     if !args.json {
         let form = serde_name(&args.form);
-        let threads = plural(args.threads.unwrap_or(cores) as u64, "thread");
+        let threads = plural(args.threads.count.unwrap_or(cores) as u64, "thread");
         output::line(&format!("{}, {threads}, {simd}, {form} form", args.model))?;
         output::line(
             "size       H      L   B   ms/step      min      max   samples/s   peak MB   parameters",
@@ -145,7 +145,7 @@ fn one_size(case: &Case, args: &BenchArgs) -> Result<Measurement, Failure> {
     for setting in &args.sets {
         command.args(["--set", &setting.to_string()]);
     }
-    if let Some(threads) = args.threads {
+    if let Some(threads) = args.threads.count {
         command.args(["--threads", &threads.to_string()]);
     }
     in_a_process(&mut command, &format!("`{}`", case.name))
@@ -154,7 +154,7 @@ fn one_size(case: &Case, args: &BenchArgs) -> Result<Measurement, Failure> {
 fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Measurement, Failure> {
     let BenchArgs { model, sets, form, steps, .. } = args;
     let (mut times, parameters) =
-        threads::with(args.threads, || measure(case, model, sets, *form, *steps, None))??;
+        threads::with(args.threads.count, || measure(case, model, sets, *form, *steps, None))??;
     times.sort_by(f64::total_cmp);
     let median_ms = times[times.len() / 2];
     Ok(Measurement {
@@ -162,7 +162,7 @@ fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Measurement, 
         model: model.clone(),
         set: sets.clone(),
         form: *form,
-        threads: args.threads.unwrap_or(cores),
+        threads: args.threads.count.unwrap_or(cores),
         simd: dss_kernels::simd_name().to_owned(),
         layers: case.layers,
         h: case.h,

@@ -28,7 +28,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
 }
 
 fn measure_all(args: &BenchArgs, group: &Group) -> Result<ExitCode, Failure> {
-    let count = args.threads.unwrap_or_else(|| group.threads());
+    let count = args.threads.count.unwrap_or_else(|| group.threads());
     let shards = args.shards.unwrap_or(group.size());
     let asked = |size| args.size == Size::All || args.size == size;
     let cases: Vec<Case> =

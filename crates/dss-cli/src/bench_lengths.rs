@@ -54,7 +54,7 @@ pub fn run(args: BenchLengthsArgs) -> Result<ExitCode, Failure> {
         plural(args.layers as u64, "layer"),
         args.h,
         args.batch,
-        plural(args.threads.unwrap_or_else(rayon::current_num_threads) as u64, "thread"),
+        plural(args.threads.count.unwrap_or_else(rayon::current_num_threads) as u64, "thread"),
     );
     if !args.json {
         output::line(&format!("milliseconds per step / peak MB; {sizes}"))?;
@@ -106,7 +106,7 @@ fn one_length(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Mea
         ("--h", args.h),
         ("--batch", args.batch),
     ];
-    for (name, number) in numbers.into_iter().chain(args.threads.map(|n| ("--threads", n))) {
+    for (name, number) in numbers.into_iter().chain(args.threads.count.map(|n| ("--threads", n))) {
         command.args([name, &number.to_string()]);
     }
     in_a_process(&mut command, &format!("{model} at L = {length}"))
@@ -123,7 +123,7 @@ fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Measu
         norm: NormKind::Batch,
         prenorm: false,
     };
-    let (mut times, _) = threads::with(args.threads, || {
+    let (mut times, _) = threads::with(args.threads.count, || {
         bench::measure(&case, model, &[], Form::Fused, STEPS, Some(TIME))
     })??;
     times.sort_by(f64::total_cmp);
@@ -133,7 +133,7 @@ fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Measu
         h: args.h,
         l: length,
         b: args.batch,
-        threads: args.threads.unwrap_or_else(rayon::current_num_threads),
+        threads: args.threads.count.unwrap_or_else(rayon::current_num_threads),
         steps: times.len(),
         median_ms: times[times.len() / 2],
         min_ms: times[0],

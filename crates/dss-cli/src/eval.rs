@@ -22,11 +22,11 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
     let named = runs::data_file(own.task.name(), args.data.as_deref());
     let sets: Vec<Setting> = named.into_iter().chain(args.set).collect();
     let config = changed(own, &sets)?;
-    let device = device::named(&args.device)?;
+    let device = device::named(&args.compute.device)?;
     let batch = args.batch.unwrap_or(config.train.evaluation_batch());
     let remembered = Environment::data_dir(&args.model).filter(|_| args.data.is_none());
     let data = args.data.as_deref().or(remembered.as_deref());
-    let found = threads::with(args.threads, || -> Result<Evaluation, Failure> {
+    let found = threads::with(args.compute.threads.count, || -> Result<Evaluation, Failure> {
         let bar = progress::loading();
         let tell = |text: &str| {
             bar.set_message(text.to_owned());

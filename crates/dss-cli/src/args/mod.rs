@@ -4,6 +4,7 @@ mod data;
 mod exchange;
 mod measure;
 mod runs;
+mod shared;
 mod streams;
 mod values;
 
@@ -14,6 +15,7 @@ pub use self::data::*;
 pub use self::exchange::*;
 pub use self::measure::*;
 pub use self::runs::*;
+pub use self::shared::*;
 pub use self::streams::*;
 pub use self::values::{clap_name, serde_name};
 
