@@ -1,21 +1,23 @@
 //! `dss bench train`: whole training steps of the real model on random data.
 
 use std::env;
-use std::process::{self, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use burn::tensor::{DType, Device};
 use dss_data::{Batch, BatchInput, BatchTarget};
-use dss_nn::{InputKind, Model, ModelConfig, ModelIo, NormKind, OutputKind};
+use dss_nn::{Form, InputKind, Model, ModelConfig, ModelIo, NormKind, OutputKind};
 use dss_train::config::{Setting, with_model};
 use dss_train::memory::peak_mb;
 use dss_train::optimiser::{AdamW, Rates};
 use dss_train::text::plural;
 use dss_train::threads;
 use eyre::Report;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use crate::args::{BenchArgs, Form, Size};
+use crate::args::{BenchArgs, Size, serde_name};
 use crate::failure::Failure;
 use crate::{bench_group, output};
 
@@ -85,94 +87,110 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     }
     let (simd, cores) = (dss_kernels::simd_name(), rayon::current_num_threads());
     if !args.json {
-        let (form, threads) = (form(args.form), args.threads.unwrap_or(cores));
-        let threads = plural(threads as u64, "thread");
-        output::line(&format!("{}, {threads}, {simd}, {} form", args.model, form.1))?;
+        let form = serde_name(&args.form);
+        let threads = plural(args.threads.count.unwrap_or(cores) as u64, "thread");
+        output::line(&format!("{}, {threads}, {simd}, {form} form", args.model))?;
         output::line(
             "size       H      L   B   ms/step      min      max   samples/s   peak MB   parameters",
         )?;
     }
     for (size, case) in CASES {
         let result = match args.size {
-            Size::All => in_a_process(&case, &args)?,
+            Size::All => one_size(&case, &args)?,
             one if one == size => measured(&case, &args, cores)?,
             _ => continue,
         };
-        if args.json { output::json(&result)? } else { output::line(&row(&result))? }
+        if args.json { output::json(&json!(result))? } else { output::line(&row(&result))? }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The peak memory of a process is that of all its work: each size gets a process of its own.
-fn in_a_process(case: &Case, args: &BenchArgs) -> Result<Value, Failure> {
-    let mut command = process::Command::new(env::current_exe()?);
-    command.args(["bench", "train", "--json", "--size", case.name, "--form", form(args.form).1]);
+/// What one size took.
+#[derive(Serialize, Deserialize)]
+struct Measurement {
+    size: String,
+    model: String,
+    set: Vec<Setting>,
+    form: Form,
+    threads: usize,
+    simd: String,
+    layers: usize,
+    h: usize,
+    l: usize,
+    b: usize,
+    steps: usize,
+    median_ms: f64,
+    min_ms: f64,
+    max_ms: f64,
+    samples_per_s: f64,
+    peak_mb: Option<f64>,
+    parameters: usize,
+}
+
+/// What a command prints as JSON. The peak memory of a process is that of all its work: each measurement gets a process
+/// of its own.
+pub fn in_a_process<T: DeserializeOwned>(command: &mut Command, what: &str) -> Result<T, Failure> {
+    let out = command.stderr(Stdio::inherit()).output()?;
+    serde_json::from_slice(&out.stdout).map_err(|_| {
+        let message = format!("the measurement of {what} failed: {}", out.status);
+        Failure::failed(Report::msg(message))
+    })
+}
+
+fn one_size(case: &Case, args: &BenchArgs) -> Result<Measurement, Failure> {
+    let mut command = Command::new(env::current_exe()?);
+    command.args(["bench", "train", "--json", "--size", case.name]);
+    command.args(["--form", &serde_name(&args.form)]);
     command.args(["--model", &args.model, "--steps", &args.steps.to_string()]);
     for setting in &args.sets {
         command.args(["--set", &setting.to_string()]);
     }
-    command.stderr(process::Stdio::inherit());
-    if let Some(threads) = args.threads {
+    if let Some(threads) = args.threads.count {
         command.args(["--threads", &threads.to_string()]);
     }
-    let out = command.output()?;
-    serde_json::from_slice(&out.stdout).map_err(|_| {
-        Failure::failed(Report::msg(format!(
-            "the measurement of `{}` failed: {}",
-            case.name, out.status
-        )))
+    in_a_process(&mut command, &format!("`{}`", case.name))
+}
+
+fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Measurement, Failure> {
+    let BenchArgs { model, sets, form, steps, .. } = args;
+    let (mut times, parameters) =
+        threads::with(args.threads.count, || measure(case, model, sets, *form, *steps, None))??;
+    times.sort_by(f64::total_cmp);
+    let median_ms = times[times.len() / 2];
+    Ok(Measurement {
+        size: case.name.to_owned(),
+        model: model.clone(),
+        set: sets.clone(),
+        form: *form,
+        threads: args.threads.count.unwrap_or(cores),
+        simd: dss_kernels::simd_name().to_owned(),
+        layers: case.layers,
+        h: case.h,
+        l: case.l,
+        b: case.b,
+        steps: *steps,
+        median_ms,
+        min_ms: times[0],
+        max_ms: times[times.len() - 1],
+        samples_per_s: case.b as f64 / median_ms * 1e3,
+        peak_mb: peak_mb(),
+        parameters,
     })
 }
 
-fn measured(case: &Case, args: &BenchArgs, cores: usize) -> Result<Value, Failure> {
-    let (form, form_name) = form(args.form);
-    let BenchArgs { model, sets, steps, .. } = args;
-    let (mut times, trained) =
-        threads::with(args.threads, || measure(case, model, sets, form, *steps, None))??;
-    times.sort_by(f64::total_cmp);
-    let (median, low, high) = (times[times.len() / 2], times[0], times[times.len() - 1]);
-    Ok(json!({
-        "size": case.name, "model": model, "set": sets, "form": form_name, "threads": args.threads.unwrap_or(cores),
-        "simd": dss_kernels::simd_name(), "layers": case.layers, "h": case.h, "l": case.l, "b": case.b,
-        "steps": steps, "median_ms": median, "min_ms": low, "max_ms": high,
-        "samples_per_s": case.b as f64 / median * 1e3, "peak_mb": peak_mb(), "parameters": trained,
-    }))
-}
-
-fn row(result: &Value) -> String {
-    let number = |key: &str| result[key].as_f64().unwrap_or(f64::NAN);
-    let peak = result["peak_mb"].as_f64().map_or_else(|| "-".to_owned(), |mb| format!("{mb:.0}"));
+fn row(m: &Measurement) -> String {
+    let peak = m.peak_mb.map_or_else(|| "-".to_owned(), |mb| format!("{mb:.0}"));
     format!(
         "{:<8}{:>4}{:>7}{:>4}{:>10.1}{:>9.1}{:>9.1}{:>12.2}{peak:>10}{:>13}",
-        result["size"].as_str().unwrap_or_default(),
-        number("h"),
-        number("l"),
-        number("b"),
-        number("median_ms"),
-        number("min_ms"),
-        number("max_ms"),
-        number("samples_per_s"),
-        number("parameters"),
+        m.size, m.h, m.l, m.b, m.median_ms, m.min_ms, m.max_ms, m.samples_per_s, m.parameters,
     )
-}
-
-pub fn form(form: Form) -> (dss_nn::Form, &'static str) {
-    match form {
-        Form::Fused => (dss_nn::Form::Fused, "fused"),
-        Form::Composed => (dss_nn::Form::Composed, "composed"),
-    }
 }
 
 pub const RATES: Rates =
     Rates { lambda: 1e-3, delta: 1e-3, w: 1e-3, other: 1e-3, weight_decay: 0.01, ..Rates::AT_REST };
 
 /// The model of a size.
-pub fn new_model(
-    case: &Case,
-    model: &str,
-    sets: &[Setting],
-    form: dss_nn::Form,
-) -> Result<Model, Failure> {
+pub fn new_model(case: &Case, model: &str, sets: &[Setting], form: Form) -> Result<Model, Failure> {
     let device = Device::flex().autodiff();
     let Case { layers, h, norm, prenorm, .. } = *case;
     let config = ModelConfig { layers, h, norm, prenorm, form, ..Default::default() };
@@ -188,7 +206,7 @@ pub fn measure(
     case: &Case,
     model: &str,
     sets: &[Setting],
-    form: dss_nn::Form,
+    form: Form,
     steps: usize,
     limit: Option<Duration>,
 ) -> Result<(Vec<f64>, usize), Failure> {

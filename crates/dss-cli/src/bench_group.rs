@@ -28,7 +28,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
 }
 
 fn measure_all(args: &BenchArgs, group: &Group) -> Result<ExitCode, Failure> {
-    let count = args.threads.unwrap_or_else(|| group.threads());
+    let count = args.threads.count.unwrap_or_else(|| group.threads());
     let shards = args.shards.unwrap_or(group.size());
     let asked = |size| args.size == Size::All || args.size == size;
     let cases: Vec<Case> =
@@ -98,7 +98,7 @@ fn timed(
     own: &[Batch],
     group: &Group,
 ) -> Result<Steps, Failure> {
-    let mut model = bench::new_model(case, &args.model, &args.sets, bench::form(args.form).0)?;
+    let mut model = bench::new_model(case, &args.model, &args.sets, args.form)?;
     let mut optimiser = AdamW::default();
     let (mut times, mut exchanges, mut updates, mut bytes) = (vec![], vec![], vec![], 0);
     for step in 0..WARM_UP + args.steps {

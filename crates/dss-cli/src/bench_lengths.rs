@@ -1,27 +1,42 @@
 //! `dss bench lengths`: one training step of several models against the length, as a table and a picture.
 
 use std::env;
-use std::process::{self, ExitCode};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use dss_nn::{InputKind, NormKind};
+use dss_nn::{Form, InputKind, NormKind};
 use dss_report::{LengthCurve, LengthPoint, lengths_picture};
 use dss_train::config::MODELS;
 use dss_train::memory::peak_mb;
 use dss_train::run_dir::write_file;
 use dss_train::text::plural;
 use dss_train::threads;
-use eyre::Report;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::args::BenchLengthsArgs;
-use crate::bench::{self, Case};
+use crate::bench::{self, Case, in_a_process};
 use crate::failure::Failure;
 use crate::output;
 
 /// Timed steps of a length: as many as fit into this time, at least one and at most `STEPS`.
 const TIME: Duration = Duration::from_secs(2);
 const STEPS: usize = 20;
+
+/// What one model took at one length.
+#[derive(Serialize, Deserialize)]
+struct Measurement {
+    model: String,
+    layers: usize,
+    h: usize,
+    l: usize,
+    b: usize,
+    threads: usize,
+    steps: usize,
+    median_ms: f64,
+    min_ms: f64,
+    peak_mb: Option<f64>,
+}
 
 pub fn run(args: BenchLengthsArgs) -> Result<ExitCode, Failure> {
     if args.to < args.from {
@@ -31,7 +46,7 @@ pub fn run(args: BenchLengthsArgs) -> Result<ExitCode, Failure> {
     let doubled = |length: &usize| length.checked_mul(2).filter(|next| *next <= args.to);
     let lengths: Vec<usize> = std::iter::successors(Some(args.from), doubled).collect();
     if let ([model], [length], true) = (&args.models[..], &lengths[..], args.json) {
-        output::json(&measured(&args, model, *length)?)?;
+        output::json(&json!(measured(&args, model, *length)?))?;
         return Ok(ExitCode::SUCCESS);
     }
     let sizes = format!(
@@ -39,7 +54,7 @@ pub fn run(args: BenchLengthsArgs) -> Result<ExitCode, Failure> {
         plural(args.layers as u64, "layer"),
         args.h,
         args.batch,
-        plural(args.threads.unwrap_or_else(rayon::current_num_threads) as u64, "thread"),
+        plural(args.threads.count.unwrap_or_else(rayon::current_num_threads) as u64, "thread"),
     );
     if !args.json {
         output::line(&format!("milliseconds per step / peak MB; {sizes}"))?;
@@ -50,15 +65,12 @@ pub fn run(args: BenchLengthsArgs) -> Result<ExitCode, Failure> {
     for model in &args.models {
         let mut curve = LengthCurve { name: label(model), points: Vec::new() };
         for &length in &lengths {
-            let result = in_a_process(&args, model, length)?;
+            let result = one_length(&args, model, length)?;
             if args.json {
-                output::json(&result)?;
+                output::json(&json!(result))?;
             }
-            curve.points.push(LengthPoint {
-                length,
-                milliseconds: result["median_ms"].as_f64().unwrap_or(f64::NAN),
-                peak_mb: result["peak_mb"].as_f64(),
-            });
+            let (milliseconds, peak_mb) = (result.median_ms, result.peak_mb);
+            curve.points.push(LengthPoint { length, milliseconds, peak_mb });
         }
         if !args.json {
             let cells: String =
@@ -84,9 +96,8 @@ fn cell(point: &LengthPoint) -> String {
     format!("{:.digits$} / {memory}", point.milliseconds)
 }
 
-/// The peak memory of a process is that of all its work: each measurement gets a process of its own.
-fn in_a_process(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Value, Failure> {
-    let mut command = process::Command::new(env::current_exe()?);
+fn one_length(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Measurement, Failure> {
+    let mut command = Command::new(env::current_exe()?);
     command.args(["bench", "lengths", "--json", "--models", model]);
     let numbers = [
         ("--from", length),
@@ -95,18 +106,13 @@ fn in_a_process(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<V
         ("--h", args.h),
         ("--batch", args.batch),
     ];
-    for (name, number) in numbers.into_iter().chain(args.threads.map(|n| ("--threads", n))) {
+    for (name, number) in numbers.into_iter().chain(args.threads.count.map(|n| ("--threads", n))) {
         command.args([name, &number.to_string()]);
     }
-    command.stderr(process::Stdio::inherit());
-    let out = command.output()?;
-    serde_json::from_slice(&out.stdout).map_err(|_| {
-        let what = format!("the measurement of {model} at L = {length} failed: {}", out.status);
-        Failure::failed(Report::msg(what))
-    })
+    in_a_process(&mut command, &format!("{model} at L = {length}"))
 }
 
-fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Value, Failure> {
+fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Measurement, Failure> {
     let case = Case {
         name: "lengths",
         layers: args.layers,
@@ -117,14 +123,20 @@ fn measured(args: &BenchLengthsArgs, model: &str, length: usize) -> Result<Value
         norm: NormKind::Batch,
         prenorm: false,
     };
-    let form = dss_nn::Form::Fused;
-    let (mut times, _) = threads::with(args.threads, || {
-        bench::measure(&case, model, &[], form, STEPS, Some(TIME))
+    let (mut times, _) = threads::with(args.threads.count, || {
+        bench::measure(&case, model, &[], Form::Fused, STEPS, Some(TIME))
     })??;
     times.sort_by(f64::total_cmp);
-    Ok(json!({
-        "model": model, "layers": args.layers, "h": args.h, "l": length, "b": args.batch,
-        "threads": args.threads.unwrap_or_else(rayon::current_num_threads), "steps": times.len(),
-        "median_ms": times[times.len() / 2], "min_ms": times[0], "peak_mb": peak_mb(),
-    }))
+    Ok(Measurement {
+        model: model.to_owned(),
+        layers: args.layers,
+        h: args.h,
+        l: length,
+        b: args.batch,
+        threads: args.threads.count.unwrap_or_else(rayon::current_num_threads),
+        steps: times.len(),
+        median_ms: times[times.len() / 2],
+        min_ms: times[0],
+        peak_mb: peak_mb(),
+    })
 }

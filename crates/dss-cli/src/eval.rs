@@ -10,7 +10,7 @@ use dss_train::evaluate::{Evaluation, evaluate_checkpoint};
 use dss_train::{Config, TrainConfig, threads};
 use serde_json::json;
 
-use crate::args::{EvalArgs, Split};
+use crate::args::{EvalArgs, Split, clap_name};
 use crate::failure::Failure;
 use crate::{device, output, progress, runs, text};
 
@@ -22,11 +22,11 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
     let named = runs::data_file(own.task.name(), args.data.as_deref());
     let sets: Vec<Setting> = named.into_iter().chain(args.set).collect();
     let config = changed(own, &sets)?;
-    let device = device::named(&args.device)?;
+    let device = device::named(&args.compute.device)?;
     let batch = args.batch.unwrap_or(config.train.evaluation_batch());
     let remembered = Environment::data_dir(&args.model).filter(|_| args.data.is_none());
     let data = args.data.as_deref().or(remembered.as_deref());
-    let found = threads::with(args.threads, || -> Result<Evaluation, Failure> {
+    let found = threads::with(args.compute.threads.count, || -> Result<Evaluation, Failure> {
         let bar = progress::loading();
         let tell = |text: &str| {
             bar.set_message(text.to_owned());
@@ -49,11 +49,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
     for note in &found.notes {
         output::log_line(format_args!("note: {note}"));
     }
-    let split = match args.split {
-        Split::Test => "test",
-        Split::Val => "val",
-        Split::Train => "train",
-    };
+    let split = clap_name(&args.split);
     let (scores, step) = (&found.scores, found.meta.step);
     if args.json {
         let mut value = serde_json::to_value(scores).unwrap_or_default();

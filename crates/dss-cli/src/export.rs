@@ -6,14 +6,11 @@ use std::process::ExitCode;
 
 use dss_data::units;
 use dss_exchange::export::{onnx, torch};
-use dss_exchange::{DeltaTransform, ImportOptions, Pooling, Settings};
-use dss_format::mixer::{Discretisation, Variant};
+use dss_exchange::{ImportOptions, Settings};
 use dss_infer::{Model, ModelFile, Precision};
 use dss_nn::checkpoint;
 
-use crate::args::{
-    DiscretisationArg, DtArg, ExportArgs, ForeignArgs, ImportArgs, PoolArg, VariantArg,
-};
+use crate::args::{ExportArgs, ForeignArgs, ImportArgs};
 use crate::failure::Failure;
 use crate::{card, device, output, runs, text};
 
@@ -122,26 +119,12 @@ fn options(args: &ForeignArgs) -> Result<ImportOptions, Failure> {
     Ok(ImportOptions {
         settings,
         len: args.len,
-        variant: args.variant.map(|variant| match variant {
-            VariantArg::Softmax => Variant::Softmax,
-            VariantArg::Exp => Variant::Exp,
-            VariantArg::ExpNoScale => Variant::ExpNoScale,
-        }),
-        pooling: args.pool.map(|pool| match pool {
-            PoolArg::Mean => Pooling::Mean,
-            PoolArg::Last => Pooling::Last,
-            PoolArg::None => Pooling::None,
-        }),
+        variant: args.variant,
+        pooling: args.pool,
         kernel_len: args.kernel_len,
         prenorm: args.prenorm,
-        discretisation: args.discretisation.map(|rule| match rule {
-            DiscretisationArg::Zoh => Discretisation::Zoh,
-            DiscretisationArg::Bilinear => Discretisation::Bilinear,
-        }),
-        delta: args.dt.map(|transform| match transform {
-            DtArg::Exp => DeltaTransform::Exp,
-            DtArg::Softplus => DeltaTransform::Softplus,
-        }),
+        discretisation: args.discretisation,
+        delta: args.dt,
     })
 }
 

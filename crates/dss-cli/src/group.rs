@@ -7,7 +7,6 @@ use std::{sync::Arc, time::Duration};
 use dss_train::group::Group;
 use dss_train::text::plural;
 use dss_train::{Config, Error};
-use serde_json::json;
 
 use crate::args::GroupArgs;
 use crate::failure::Failure;
@@ -51,18 +50,13 @@ pub fn shared(
     resolved: Result<(Config, PathBuf), Failure>,
 ) -> Result<(Config, PathBuf), Failure> {
     if !group.is_first() {
-        let told = group.share(Vec::new())?;
-        let told: serde_json::Value = serde_json::from_slice(&told).unwrap_or_default();
-        let (Some(config), Some(out)) = (told["config"].as_str(), told["out"].as_str()) else {
-            return Err(Failure::usage("rank 0 failed").silent());
-        };
-        return Ok((Config::from_toml(config, "rank 0")?, out.into()));
+        let told: Option<(String, PathBuf)> =
+            serde_json::from_slice(&group.share(Vec::new())?).ok();
+        let (config, out) = told.ok_or_else(|| Failure::usage("rank 0 failed").silent())?;
+        return Ok((Config::from_toml(&config, "rank 0")?, out));
     }
-    let told = match &resolved {
-        Ok((config, out)) => json!({"config": config.to_annotated_toml(), "out": out}),
-        Err(_) => json!({}),
-    };
-    group.share(told.to_string().into_bytes())?;
+    let told = resolved.as_ref().ok().map(|(config, out)| (config.to_annotated_toml(), out));
+    group.share(serde_json::to_vec(&told).unwrap_or_default())?;
     resolved
 }
 

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::{output, runs, text};
 
 pub fn run(args: InspectArgs) -> Result<ExitCode, Failure> {
-    threads::with(args.threads, || inspect(&args))?
+    threads::with(args.threads.count, || inspect(&args))?
 }
 
 fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {

@@ -27,10 +27,12 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
         tasks: args.tasks,
         models: args.models,
         sets: args.set,
-        data_dir: args.data,
+        data_dir: args.data.dir,
     };
-    let options =
-        GridOptions { threads: args.threads, device: device::named(&args.device)?.autodiff() };
+    let options = GridOptions {
+        threads: args.compute.threads.count,
+        device: device::named(&args.compute.device)?.autodiff(),
+    };
     let mut grid = Grid::open(&root, table, &request)?;
     if args.dry_run {
         output::bytes(preview(&grid, &options)?.as_bytes())?;

@@ -35,8 +35,8 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         }
     };
     let silent = |failure: Failure| if group.is_first() { failure } else { failure.silent() };
-    let device = device::named(&args.device).map_err(silent)?;
-    let threads = args.threads.or_else(|| together.then(|| group.threads()));
+    let device = device::named(&args.compute.device).map_err(silent)?;
+    let threads = args.compute.threads.count.or_else(|| together.then(|| group.threads()));
     let options = TrainOptions {
         resume: args.resume,
         data_dir: args.data,

@@ -87,6 +87,15 @@ pub(crate) fn check_len(
     if expected == got { Ok(()) } else { Err(Error::Shape { op, name, shape, expected, got }) }
 }
 
+/// Checks that `systems` Λ can be shared among H features.
+pub(crate) fn check_systems(op: &'static str, h: usize, systems: usize) -> Result<()> {
+    if systems == 0 || !h.is_multiple_of(systems) {
+        let what = format!("the systems must divide H = {h}, but are {systems}");
+        return Err(Error::Invalid { op, what });
+    }
+    Ok(())
+}
+
 /// Checks that the product of `factors`, a number of bytes, can be addressed; `sizes` names them in the error.
 pub(crate) fn check_memory(
     op: &'static str,

@@ -1,13 +1,13 @@
 //! Diagonal State Space models as Burn modules: the layer, the block, whole models, safetensors checkpoints; and S4,
-//! S4D and softmax attention, to compare with.
+//! attention, recurrent nets and convolutions, to compare with.
 //!
 //! The mathematics is that of *Diagonal State Spaces are as Effective as Structured State Spaces* (Gupta, Gu, Berant
 //! 2022), cited here by section and equation; the numerics are those of `dss-kernels`.
 //!
 //! | for | take |
 //! |-----|------|
-//! | a layer in a model of your own | [`Mixer`]: DSS, S4, S4D or attention; or [`Block`] with norm, dropout and residual |
-//! | a whole classifier or regressor | [`Model`], of a [`ModelConfig`] and an [`ModelIo`] |
+//! | a layer in a model of your own | [`Mixer`]: DSS or any other; or [`Block`] with norm, dropout and residual |
+//! | a whole classifier or regressor | [`Model`], of a [`ModelConfig`] and a [`ModelIo`] |
 //! | reading and writing models | [`checkpoint`] |
 //! | the bare operations | [`ops`], [`composed`], [`fused`] |
 //!

@@ -27,13 +27,13 @@ pub(crate) struct Description {
     /// Which instructions compute.
     simd: &'static str,
     #[serde(flatten)]
-    pub usage: Use,
+    pub usage: Usage,
 }
 
 /// What can be done with a model here.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", tag = "use")]
-pub(crate) enum Use {
+pub(crate) enum Usage {
     /// It names what it hears.
     Sound {
         /// Samples per second that the model takes.
@@ -84,9 +84,9 @@ fn names(model: &Model) -> Vec<String> {
     }
 }
 
-fn usage(model: &Model, ratio: f64) -> Result<Use> {
+fn usage(model: &Model, ratio: f64) -> Result<Usage> {
     let meta = model.meta();
-    let kernels = |why: &str| Ok(Use::Kernels { why: why.into() });
+    let kernels = |why: &str| Ok(Usage::Kernels { why: why.into() });
     if let Err(error) = model.state() {
         return kernels(&text(error));
     }
@@ -104,7 +104,7 @@ fn usage(model: &Model, ratio: f64) -> Result<Use> {
             OutputKind::Sequence { .. },
         ) => {
             let feed = SoundFeed::new(&encoder)?;
-            Ok(Use::Sound { rate: feed.rate / ratio, trained_rate: feed.rate, feed })
+            Ok(Usage::Sound { rate: feed.rate / ratio, trained_rate: feed.rate, feed })
         }
         (Encoder::Speech(_), ..) => kernels("it takes features of sound, not sound itself"),
         (Encoder::Lm(encoder), InputKind::Tokens { vocab }, OutputKind::Position { outputs })
@@ -114,7 +114,7 @@ fn usage(model: &Model, ratio: f64) -> Result<Use> {
             if symbols != vocab {
                 return Err(format!("the file has {symbols} symbols for {vocab} tokens"));
             }
-            Ok(Use::Text { unit: encoder.unit, encoder })
+            Ok(Usage::Text { unit: encoder.unit, encoder })
         }
         _ => kernels("it takes neither sound nor text to continue; try `dss predict`"),
     }

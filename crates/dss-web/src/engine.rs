@@ -3,7 +3,7 @@
 use dss_infer::Model;
 use dss_infer::generate::{Generator, Sampling};
 
-use crate::describe::{Description, Use};
+use crate::describe::{Description, Usage};
 use crate::listen::SoundListener;
 use crate::picture::{Axis, picture};
 
@@ -41,7 +41,7 @@ impl Engine {
     /// Begins to listen: to everything from now on (`window` = 0), or to the last `window` samples, with a fresh look
     /// every `hop`.
     pub fn listen(&mut self, window: usize, hop: usize) -> Result<()> {
-        let Use::Sound { feed, .. } = &self.description.usage else {
+        let Usage::Sound { feed, .. } = &self.description.usage else {
             return Err("this model does not take sound".into());
         };
         self.listener = Some(SoundListener::new(&self.model, feed, window, hop)?);
@@ -56,7 +56,7 @@ impl Engine {
 
     /// Reads a prompt, to continue it.
     pub fn begin(&mut self, prompt: &str, sampling: Sampling) -> Result<()> {
-        let Use::Text { encoder, .. } = &self.description.usage else {
+        let Usage::Text { encoder, .. } = &self.description.usage else {
             return Err("this model does not write text".into());
         };
         let prompt = encoder.encode(prompt.as_bytes()).map_err(|fault| fault.what)?;
@@ -66,7 +66,7 @@ impl Engine {
 
     /// Appends the next `count` tokens to `out`. What came before an error is there.
     pub fn write(&mut self, count: usize, out: &mut Vec<u8>) -> Result<()> {
-        let (Use::Text { encoder, .. }, Some(generator)) =
+        let (Usage::Text { encoder, .. }, Some(generator)) =
             (&self.description.usage, &mut self.generator)
         else {
             return Err("call begin first".into());

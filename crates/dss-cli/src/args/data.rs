@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use dss_train::config::Setting;
 use dss_train::config::clap_values::tasks;
 
-use super::values::{positive, threads};
+use super::values::positive;
+use super::{DataArg, ThreadsArg};
 
 /// `dss data`
 #[derive(Debug, Subcommand)]
@@ -49,9 +50,8 @@ Exit code 1: something is wrong with the data.")]
 /// `dss data list`
 #[derive(Debug, Args)]
 pub struct DataListArgs {
-    /// Directory with downloaded data sets
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataArg,
     /// One JSON object per task
     #[arg(long)]
     pub json: bool,
@@ -64,9 +64,8 @@ pub struct DataGetArgs {
     /// The task
     #[arg(value_parser = tasks())]
     pub task: String,
-    /// Directory with downloaded data sets
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataArg,
     /// Destination folder [default: that of --data]
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
@@ -84,9 +83,8 @@ pub struct DataMakeArgs {
     /// The task
     #[arg(value_parser = tasks())]
     pub task: String,
-    /// Directory with downloaded data sets
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataArg,
     /// The folder to write to [default: that of --data, or the current one; a folder in it for listops]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -99,9 +97,8 @@ pub struct DataMakeArgs {
     /// Side of the pictures [default: that of the task]
     #[arg(long, value_name = "PIXELS", value_parser = positive)]
     pub size: Option<usize>,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadsArg,
 }
 
 /// `dss data check`
@@ -110,9 +107,8 @@ pub struct DataCheckArgs {
     /// The task
     #[arg(value_parser = tasks())]
     pub task: String,
-    /// Directory with downloaded data sets
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataArg,
     /// The data of a task with the setting path (files, lm, forecast): short for --set path=PATH
     pub path: Option<PathBuf>,
     /// The settings of a preset [default: those of the task: all of its data]
@@ -121,9 +117,8 @@ pub struct DataCheckArgs {
     /// A setting of [task], such as dir=DIR; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadsArg,
     /// The report as a JSON object
     #[arg(long)]
     pub json: bool,

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
+use dss_exchange::{DeltaTransform, Pooling};
+use dss_format::mixer::{Discretisation, Variant};
 
-use super::values::positive;
+use super::values::{named, positive};
 
 /// `dss export`
 #[derive(Debug, Args)]
@@ -45,10 +47,11 @@ Examples:
   dss import weights.pt --config .hydra/config.yaml --out model.safetensors
   dss import weights.pt --variant exp --pool last --len 2048 --out model.safetensors
 
-Reads model files of `dss export`, and checkpoints of ag1988/dss and of the S4 repository (s4d.py, and its S4D and S4
-layers): .pt and .pth of torch.save, Lightning's .ckpt, safetensors. Nothing in them is executed. What the tensors do not
-say comes from the options, then from --config, then from the file itself; assumptions are printed to standard error.
-The checkpoint has all weights in single precision, as training and the library `dss-nn` read them.")]
+Reads model files of `dss export`, and checkpoints of ag1988/dss, of the S4 repository (s4d.py, and its S4D and S4
+layers) and of annotated-s4: .pt and .pth of torch.save, Lightning's .ckpt, safetensors, flax's .msgpack. Nothing in
+them is executed. What the tensors do not say comes from the options, then from --config, then from the file itself;
+assumptions are printed to standard error. The checkpoint has all weights in single precision, as training and the
+library `dss-nn` read them.")]
 pub struct ImportArgs {
     /// The model file or checkpoint
     #[arg(value_name = "FILE")]
@@ -71,11 +74,11 @@ pub struct ForeignArgs {
     #[arg(long, value_name = "L", value_parser = positive)]
     pub len: Option<usize>,
     /// Kernel of DSS
-    #[arg(long, value_enum)]
-    pub variant: Option<VariantArg>,
+    #[arg(long, value_parser = named(VARIANTS))]
+    pub variant: Option<Variant>,
     /// What the head reads
-    #[arg(long, value_enum)]
-    pub pool: Option<PoolArg>,
+    #[arg(long, value_parser = named(POOLINGS))]
+    pub pool: Option<Pooling>,
     /// Length at which its kernels are cut (max_kernel_length)
     #[arg(long, value_name = "N", value_parser = positive)]
     pub kernel_len: Option<usize>,
@@ -83,52 +86,30 @@ pub struct ForeignArgs {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     pub prenorm: Option<bool>,
     /// Discretisation of the S4 repository's S4D (disc)
-    #[arg(long, value_enum)]
-    pub discretisation: Option<DiscretisationArg>,
+    #[arg(long, value_parser = named(DISCRETISATIONS))]
+    pub discretisation: Option<Discretisation>,
     /// How the S4 repository's layers store Δ (dt_transform)
-    #[arg(long, value_enum)]
-    pub dt: Option<DtArg>,
+    #[arg(long, value_parser = named(DELTA_TRANSFORMS))]
+    pub dt: Option<DeltaTransform>,
 }
 
-/// The kernels of DSS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VariantArg {
-    /// Rows normalised by their sum
-    Softmax,
-    /// Zero-order hold
-    Exp,
-    /// The same without its scale
-    ExpNoScale,
-}
+const VARIANTS: &[(Variant, &str)] = &[
+    (Variant::Softmax, "Rows normalised by their sum"),
+    (Variant::Exp, "Zero-order hold"),
+    (Variant::ExpNoScale, "The same without its scale"),
+];
 
-/// What a head reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PoolArg {
-    /// The mean over all positions
-    Mean,
-    /// The last position
-    Last,
-    /// Every position: one answer for each
-    None,
-}
+const POOLINGS: &[(Pooling, &str)] = &[
+    (Pooling::Mean, "The mean over all positions"),
+    (Pooling::Last, "The last position"),
+    (Pooling::None, "Every position: one answer for each"),
+];
 
-/// How a continuous system becomes steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DiscretisationArg {
-    /// Zero-order hold
-    Zoh,
-    /// Tustin's rule
-    Bilinear,
-}
+const DISCRETISATIONS: &[(Discretisation, &str)] =
+    &[(Discretisation::Zoh, "Zero-order hold"), (Discretisation::Bilinear, "Tustin's rule")];
 
-/// How Δ is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DtArg {
-    /// Δ = exp(x)
-    Exp,
-    /// Δ = log(1 + exp(x))
-    Softplus,
-}
+const DELTA_TRANSFORMS: &[(DeltaTransform, &str)] =
+    &[(DeltaTransform::Exp, "Δ = exp(x)"), (DeltaTransform::Softplus, "Δ = log(1 + exp(x))")];
 
 impl ForeignArgs {
     /// The first option that was given.

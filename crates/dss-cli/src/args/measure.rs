@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
+use dss_nn::Form;
 use dss_report::repro::{self, Budget, GridSetting, TableKind};
 use dss_train::config::clap_values::{overlays, tasks};
 use dss_train::config::{MODELS, Setting};
 
-use super::GroupArgs;
-use super::values::{positive, threads};
+use super::values::{named, positive};
+use super::{ComputeArgs, DataArg, GroupArgs, ThreadsArg};
 
 /// `dss repro`
 #[derive(Debug, Args)]
@@ -46,21 +47,16 @@ pub struct ReproArgs {
     /// A setting for all runs, or for those of a task, a model or both; may be given several times
     #[arg(long, value_name = "[TASK:][MODEL:]KEY=VALUE")]
     pub set: Vec<GridSetting>,
-    /// Directory with downloaded data sets
-    #[arg(long, value_name = "DIR", env = "DSS_DATA")]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub data: DataArg,
     /// The directory of the grid [default: runs/repro-TABLE-BUDGET]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Only show the runs, their settings and estimated times
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
-    /// Device to compute on
-    #[arg(long, default_value = "cpu", value_name = "NAME")]
-    pub device: String,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub compute: ComputeArgs,
     /// The table as a JSON object on standard output
     #[arg(long)]
     pub json: bool,
@@ -111,9 +107,8 @@ pub struct BenchLengthsArgs {
     /// B: sequences of a step
     #[arg(long, default_value = "1", value_name = "N", value_parser = positive)]
     pub batch: usize,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadsArg,
     /// Draw time and memory into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -180,11 +175,10 @@ pub struct BenchArgs {
     /// Timed steps, after two warm-up steps
     #[arg(long, default_value = "10", value_name = "N", value_parser = positive)]
     pub steps: usize,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadsArg,
     /// Which implementation
-    #[arg(long, value_enum, default_value = "fused")]
+    #[arg(long, value_parser = named(FORMS), default_value = "fused")]
     pub form: Form,
     #[command(flatten)]
     pub group: GroupArgs,
@@ -206,13 +200,10 @@ pub enum Size {
 }
 
 /// The forms of a model that can be forced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// One custom operation per layer
-    Fused,
-    /// Burn's tensor operations
-    Composed,
-}
+const FORMS: &[(Form, &str)] = &[
+    (Form::Fused, "One custom operation per layer"),
+    (Form::Composed, "Burn's tensor operations"),
+];
 
 fn rows() -> PossibleValuesParser {
     PossibleValuesParser::new(repro::MODELS.iter().map(|model| model.name))

@@ -4,6 +4,7 @@ mod data;
 mod exchange;
 mod measure;
 mod runs;
+mod shared;
 mod streams;
 mod values;
 
@@ -14,7 +15,9 @@ pub use self::data::*;
 pub use self::exchange::*;
 pub use self::measure::*;
 pub use self::runs::*;
+pub use self::shared::*;
 pub use self::streams::*;
+pub use self::values::{clap_name, serde_name};
 
 /// Long-sequence models with Diagonal State Spaces: train, evaluate, predict.
 #[derive(Debug, Parser)]
@@ -54,7 +57,7 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Write the best checkpoint of a run as one file: for `dss stream`, `dss-infer`, a browser, PyTorch or ONNX
     Export(ExportArgs),
-    /// Turn an exported file, or a checkpoint of ag1988/dss or the S4 repository, into a checkpoint
+    /// Turn an exported file, or a checkpoint of ag1988/dss, the S4 repository or annotated-s4, into a checkpoint
     Import(ImportArgs),
     /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
     Inspect(InspectArgs),

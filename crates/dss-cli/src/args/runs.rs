@@ -8,6 +8,7 @@ use dss_train::config::{Request, Setting};
 use dss_train::group::{WAIT, WAIT_DATA};
 
 use super::values::{positive, threads};
+use super::{ComputeArgs, ThreadsArg};
 use crate::failure::Failure;
 
 /// `dss train`
@@ -49,12 +50,8 @@ pub struct TrainArgs {
     /// Continue the run in --out, or the newest run of the task
     #[arg(long)]
     pub resume: bool,
-    /// Device to compute on
-    #[arg(long, default_value = "cpu", value_name = "NAME")]
-    pub device: String,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub compute: ComputeArgs,
     #[command(flatten)]
     pub group: GroupArgs,
     /// Also write an event file for TensorBoard: short for --set train.tensorboard=true
@@ -145,12 +142,8 @@ pub struct EvalArgs {
     /// Sequences per batch [default: as in the run]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub batch: Option<usize>,
-    /// Device to compute on
-    #[arg(long, default_value = "cpu", value_name = "NAME")]
-    pub device: String,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub compute: ComputeArgs,
     /// The scores as a JSON object, the confusion matrix included
     #[arg(long)]
     pub json: bool,
@@ -219,9 +212,8 @@ pub struct InspectArgs {
     /// Tables only
     #[arg(long)]
     pub no_pictures: bool,
-    /// Threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadsArg,
     /// The numbers as a JSON object
     #[arg(long)]
     pub json: bool,

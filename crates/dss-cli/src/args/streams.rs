@@ -110,21 +110,6 @@ pub enum Format {
     Npy,
 }
 
-impl Format {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Wav => "wav",
-            Self::Flac => "flac",
-            Self::S16le => "s16le",
-            Self::F32le => "f32le",
-            Self::Text => "text",
-            Self::Npy => "npy",
-        }
-    }
-}
-
 /// `dss generate`
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -15,7 +15,7 @@ use crate::{output, progress};
 
 pub fn run(args: DataCheckArgs) -> Result<ExitCode, Failure> {
     let task = settings(&args)?;
-    let report = threads::with(args.threads, || {
+    let report = threads::with(args.threads.count, || {
         let bar = progress::loading();
         let log = std::cell::RefCell::new(Log::new());
         let tell = |text: &str| {
@@ -23,7 +23,7 @@ pub fn run(args: DataCheckArgs) -> Result<ExitCode, Failure> {
             bar.tick();
             log.borrow_mut().say(|| text.to_owned());
         };
-        let report = check(&task, args.data.as_deref(), &tell);
+        let report = check(&task, args.data.dir.as_deref(), &tell);
         bar.finish_and_clear();
         report
     })?;
@@ -43,7 +43,8 @@ fn settings(args: &DataCheckArgs) -> Result<TaskConfig, Failure> {
         true => setting.clone(),
         false => Setting::typed(&format!("task.{}", setting.key()), setting.text()),
     };
-    let path = args.path.as_ref().map(|path| path_setting(&args.task, path, args.data.as_deref()));
+    let path =
+        args.path.as_ref().map(|path| path_setting(&args.task, path, args.data.dir.as_deref()));
     let sets: Vec<_> = path.transpose()?.into_iter().chain(args.set.iter().map(own)).collect();
     let plain = match &args.preset {
         Some(_) => {

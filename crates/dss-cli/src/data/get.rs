@@ -17,7 +17,7 @@ use crate::progress::{loading, style};
 use crate::{output, text};
 
 pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
-    let Some(to) = args.to.as_deref().or(args.data.as_deref()) else {
+    let Some(to) = args.to.as_deref().or(args.data.dir.as_deref()) else {
         return Err(Failure::usage("no folder to put the data into")
             .hint("name one with --to DIR, with --data DIR or with the variable DSS_DATA"));
     };

@@ -14,10 +14,10 @@ pub fn run(args: DataMakeArgs) -> Result<ExitCode, Failure> {
     let wanted = Make { count: args.count, seed: args.seed, size: args.size };
     wanted.check(&args.task).map_err(Failure::usage)?;
     let to = args.out.unwrap_or_else(|| {
-        let top = args.data.as_deref().unwrap_or(Path::new("."));
+        let top = args.data.dir.as_deref().unwrap_or(Path::new("."));
         top.join(folder(&args.task))
     });
-    let made = threads::with(args.threads, || {
+    let made = threads::with(args.threads.count, || {
         let bar = progress::loading();
         let tell = |text: &str| {
             bar.set_message(text.to_owned());

@@ -30,7 +30,7 @@ pub fn run(command: DataCommand) -> Result<ExitCode, Failure> {
 
 /// A few lines for every task.
 fn list(args: DataListArgs) -> Result<ExitCode, Failure> {
-    for status in catalogue::list(args.data.as_deref()) {
+    for status in catalogue::list(args.data.dir.as_deref()) {
         if args.json {
             output::json(&serde_json::to_value(&status).map_err(Failure::failed)?)?;
         } else {

@@ -1,4 +1,4 @@
-//! What is said, and when.
+//! The lines that `dss stream` prints, and when.
 
 use dss_infer::{Model, Window};
 use dss_train::loss::softmax;

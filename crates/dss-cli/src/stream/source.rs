@@ -9,7 +9,7 @@ use dss_format::feed::{Fault, Feed, NumberFeed, SoundFeed, TokenFeed};
 use dss_infer::Input;
 
 use super::arrivals::{Arrivals, Event};
-use crate::args::{Format, StreamArgs};
+use crate::args::{Format, StreamArgs, clap_name};
 use crate::failure::Failure;
 use crate::output;
 
@@ -118,7 +118,7 @@ impl Source {
     ) -> Result<Option<Self>, Failure> {
         let format = if args.raw { Format::S16le } else { args.format };
         let refused = |reads: &str| {
-            Failure::usage(format!("this model reads {reads}, not {}", format.name()))
+            Failure::usage(format!("this model reads {reads}, not {}", clap_name(&format)))
                 .hint("leave --format out")
         };
         let kind = match (feed, format) {

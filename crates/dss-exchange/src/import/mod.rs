@@ -18,6 +18,7 @@ use dss_format::{
     Array, CheckpointMeta, InputKind, ModelConfig, ModelFile, ModelIo, NormKind, Numbers,
     OutputKind, Pool,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
@@ -27,7 +28,8 @@ use names::{HeadNames, Names, NormNames};
 use tensors::Tensors;
 
 /// How Δ comes from what is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DeltaTransform {
     /// Δ = exp(x).
     Exp,
@@ -36,7 +38,8 @@ pub enum DeltaTransform {
 }
 
 /// What the head reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pooling {
     /// The mean over the true length.
     Mean,

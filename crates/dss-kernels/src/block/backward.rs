@@ -9,7 +9,7 @@ use super::{
     Block, BlockConfig, BlockParams, Gelu, NormStats, S_SHAPE, Saved, SavedSlices, Scratch, rows,
     wide,
 };
-use crate::conv::{Du, Input};
+use crate::conv::{Input, OutputMode};
 use crate::error::{Result, check_len};
 use crate::par::{self, Disjoint, share};
 use crate::product::{Layout, Product, store, store_transposed};
@@ -141,10 +141,10 @@ impl<T: Real> Block<T> {
             let dv = &self.v.as_slice()[inside];
             past.iter_mut().for_each(|past| past.extend_from_slice(dv));
             if prenorm {
-                self.conv.adjoint_samples(u, dv, dx, Du::Write, group == 0);
+                self.conv.adjoint_samples(u, dv, dx, OutputMode::Write, group == 0);
                 pass.before_norm(x, dy, dx, &mut sums);
             } else {
-                self.conv.adjoint_samples(u, dv, dx, Du::Add, group == 0);
+                self.conv.adjoint_samples(u, dv, dx, OutputMode::Add, group == 0);
             }
         }
         if prenorm && !layer {

@@ -96,7 +96,7 @@ pub struct BlockParams<'a, T> {
     pub masks: Option<[&'a [T]; 2]>,
     /// Per sample, where its padding begins: the layer's input is zero from there on.
     pub lengths: Option<&'a [usize]>,
-    /// `[B, L, H]`, added to K * u + D·u: what came before the sequence, as it still sounds.
+    /// `[B, L, H]`, added to K * u + D·u: the response to what came before the sequence.
     pub past: Option<&'a [T]>,
 }
 

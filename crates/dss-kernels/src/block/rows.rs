@@ -29,6 +29,27 @@ macro_rules! simd {
     };
 }
 
+/// The factor of v³ in the approximation of GELU.
+const CUBIC: f64 = 0.044715;
+
+/// ½(1 + tanh(√(2/π)·(v + 0.044715·v³))), the factor of v in the approximation of GELU, by ½(1 + tanh z) = σ(2z).
+struct TanhGate<T> {
+    scale: T,
+    cubic: T,
+}
+
+impl<T: Real> TanhGate<T> {
+    fn new() -> Self {
+        let scale = 2.0 * (2.0 / std::f64::consts::PI).sqrt();
+        Self { scale: T::rounded(scale), cubic: T::rounded(CUBIC) }
+    }
+
+    #[inline(always)]
+    fn at(&self, v: T, fuse: bool) -> T {
+        (self.scale * (v + self.cubic * v * v * v)).sigmoid(fuse)
+    }
+}
+
 simd! {
     /// g = GELU(v)·mask. v: `[rows, H]`; g: `[rows, width]`.
     fn gelu<T>(
@@ -52,11 +73,10 @@ simd! {
     fn gelu_tanh<T>(
         v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize,
     ) |fuse| {
-        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
-        let cubic = T::rounded(0.044715);
+        let gate = TanhGate::new();
         for (v, g) in v.chunks_exact(h).zip(g.chunks_exact_mut(width)) {
             for (&v, g) in v.iter().zip(g.iter_mut()) {
-                *g = v * (scale * (v + cubic * v * v * v)).sigmoid(fuse);
+                *g = v * gate.at(v, fuse);
             }
             if let Some(mask) = mask {
                 for (g, &mask) in g.iter_mut().zip(mask) {
@@ -94,15 +114,14 @@ simd! {
     fn gelu_tanh_with_slope<T>(
         v: &'a [T], h: usize, mask: Option<&'a [T]>, g: &'a mut [T], width: usize, slope: &'a mut [T],
     ) |fuse| {
-        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
-        let (cubic, one) = (T::rounded(0.044715), T::rounded(1.0));
-        let cubic_slope = T::rounded(3.0 * 0.044715);
+        let gate = TanhGate::new();
+        let (one, cubic_slope) = (T::rounded(1.0), T::rounded(3.0 * CUBIC));
         let rows = v.chunks_exact(h).zip(g.chunks_exact_mut(width)).zip(slope.chunks_exact_mut(h));
         for ((v, g), slope) in rows {
             for ((&v, g), slope) in v.iter().zip(g.iter_mut()).zip(slope.iter_mut()) {
-                let s = (scale * (v + cubic * v * v * v)).sigmoid(fuse);
+                let s = gate.at(v, fuse);
                 *g = v * s;
-                *slope = s + v * s * (one - s) * scale * (one + cubic_slope * v * v);
+                *slope = s + v * s * (one - s) * gate.scale * (one + cubic_slope * v * v);
             }
             if let Some(mask) = mask {
                 for ((g, slope), &mask) in g.iter_mut().zip(slope.iter_mut()).zip(mask) {
@@ -446,13 +465,12 @@ simd! {
 simd! {
     /// As [`gelu_with_skip`], of ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
     fn gelu_tanh_with_skip<T>(v: &'a [T], u: &'a [T], d: &'a [T], g: &'a mut [T], width: usize) |fuse| {
-        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
-        let cubic = T::rounded(0.044715);
+        let gate = TanhGate::new();
         let h = d.len();
         for ((v, u), g) in v.chunks_exact(h).zip(u.chunks_exact(h)).zip(g.chunks_exact_mut(width)) {
             for (((&v, &u), &d), g) in v.iter().zip(u).zip(d).zip(g.iter_mut()) {
                 let v = v + d * u;
-                *g = v * (scale * (v + cubic * v * v * v)).sigmoid(fuse);
+                *g = v * gate.at(v, fuse);
             }
         }
     }
@@ -468,12 +486,11 @@ simd! {
 }
 
 simd! {
-    /// x = ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), by ½(1 + tanh z) = σ(2z).
+    /// x = ½x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
     fn gelu_tanh_in_place<T>(x: &'a mut [T]) |fuse| {
-        let scale = T::rounded(2.0 * (2.0 / std::f64::consts::PI).sqrt());
-        let cubic = T::rounded(0.044715);
+        let gate = TanhGate::new();
         for x in x.iter_mut() {
-            *x = *x * (scale * (*x + cubic * *x * *x * *x)).sigmoid(fuse);
+            *x = *x * gate.at(*x, fuse);
         }
     }
 }

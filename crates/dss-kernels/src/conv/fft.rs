@@ -19,7 +19,7 @@ use pulp::{Simd, WithSimd};
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 /// Blocks of at most this many elements are done level by level (32 KiB: they stay in the first-level cache).
-const BOTTOM: usize = 256;
+const SMALL_BLOCK: usize = 256;
 
 /// One level: blocks of `radix * q` elements are split into `radix` blocks of `q`.
 struct Level<T> {
@@ -39,7 +39,7 @@ pub(crate) struct Fft<T> {
 }
 
 /// What happens to a spectrum between the way there and the way back.
-pub(crate) trait Leaf<T: Real> {
+pub(crate) trait Pointwise<T: Real> {
     /// Maps the value `x` of element `i` (in transform order), lanes `v..` of its line.
     ///
     /// # Safety
@@ -80,7 +80,7 @@ macro_rules! by_radix {
     };
 }
 
-// Here, because it uses the macro.
+// Below `by_radix!`, which it uses.
 mod rows;
 
 use rows::{FirstLevel, LastLevel};
@@ -121,7 +121,7 @@ impl<T: Real> Fft<T> {
         }
     }
 
-    /// Transforms of real rows, `leaf` on every element, and back to real rows.
+    /// Transforms of real rows, `pointwise` on every element, and back to real rows.
     ///
     /// # Safety
     /// As [`Self::forward_rows`]; `dst` is writable and of the same lines and length.
@@ -132,17 +132,17 @@ impl<T: Real> Fft<T> {
         src: Source<'_, T>,
         dst: Rows<*mut T>,
         x: *mut T,
-        leaf: &mut impl Leaf<T>,
+        pointwise: &mut impl Pointwise<T>,
     ) {
         self.first(s, src, x);
         for offset in self.blocks(src.0.lines) {
             // SAFETY: the caller's promise is passed on.
-            unsafe { self.filter(s, x, 1, offset, leaf) };
+            unsafe { self.filter(s, x, 1, offset, pointwise) };
         }
         s.vectorize(LastLevel::<T, false> { fft: self, rows: dst, x });
     }
 
-    /// [`Self::forward_rows`] of u into `x_u`, and [`Self::filter_rows`] of g, whose `leaf` may read û of the same
+    /// [`Self::forward_rows`] of u into `x_u`, and [`Self::filter_rows`] of g, whose `pointwise` may read û of the same
     /// element. Block by block, so that both are in cache when they meet. `ADD` adds the result to the rows, of which
     /// there may be fewer than L.
     ///
@@ -155,7 +155,7 @@ impl<T: Real> Fft<T> {
         [u, g]: [Source<'_, T>; 2],
         dst: Rows<*mut T>,
         [x_u, x]: [*mut T; 2],
-        leaf: &mut impl Leaf<T>,
+        pointwise: &mut impl Pointwise<T>,
     ) {
         self.first(s, u, x_u);
         self.first(s, g, x);
@@ -163,7 +163,7 @@ impl<T: Real> Fft<T> {
             // SAFETY: the caller's promise is passed on.
             unsafe {
                 self.forward(s, x_u, 1, offset);
-                self.filter(s, x, 1, offset, leaf);
+                self.filter(s, x, 1, offset, pointwise);
             }
         }
         s.vectorize(LastLevel::<T, ADD> { fft: self, rows: dst, x });
@@ -203,10 +203,10 @@ impl<T: Real> Fft<T> {
 
     unsafe fn forward<S: Simd>(&self, s: S, x: *mut T, level: usize, offset: usize) {
         let n = self.block(level);
-        if n <= BOTTOM {
-            return s.vectorize(Bottom::<T, false> { fft: self, x, level, offset, n });
+        if n <= SMALL_BLOCK {
+            return s.vectorize(SmallBlock::<T, false> { fft: self, x, level, offset, n });
         }
-        s.vectorize(Pass::<T, false> { fft: self, x, level, offset });
+        s.vectorize(OneLevel::<T, false> { fft: self, x, level, offset });
         let Level { radix, q, .. } = &self.levels[level];
         for block in 0..*radix {
             // SAFETY: the block lies inside this one.
@@ -216,15 +216,15 @@ impl<T: Real> Fft<T> {
 
     unsafe fn inverse<S: Simd>(&self, s: S, x: *mut T, level: usize, offset: usize) {
         let n = self.block(level);
-        if n <= BOTTOM {
-            return s.vectorize(Bottom::<T, true> { fft: self, x, level, offset, n });
+        if n <= SMALL_BLOCK {
+            return s.vectorize(SmallBlock::<T, true> { fft: self, x, level, offset, n });
         }
         let Level { radix, q, .. } = &self.levels[level];
         for block in 0..*radix {
             // SAFETY: the block lies inside this one.
             unsafe { self.inverse(s, x, level + 1, offset + block * q) };
         }
-        s.vectorize(Pass::<T, true> { fft: self, x, level, offset });
+        s.vectorize(OneLevel::<T, true> { fft: self, x, level, offset });
     }
 
     unsafe fn filter<S: Simd>(
@@ -233,24 +233,24 @@ impl<T: Real> Fft<T> {
         x: *mut T,
         level: usize,
         offset: usize,
-        leaf: &mut impl Leaf<T>,
+        pointwise: &mut impl Pointwise<T>,
     ) {
         let n = self.block(level);
-        if n <= BOTTOM {
-            return s.vectorize(BottomFilter { fft: self, x, level, offset, n, leaf });
+        if n <= SMALL_BLOCK {
+            return s.vectorize(SmallBlockFilter { fft: self, x, level, offset, n, pointwise });
         }
-        s.vectorize(Pass::<T, false> { fft: self, x, level, offset });
+        s.vectorize(OneLevel::<T, false> { fft: self, x, level, offset });
         let Level { radix, q, .. } = &self.levels[level];
         for block in 0..*radix {
             // SAFETY: the block lies inside this one.
-            unsafe { self.filter(s, x, level + 1, offset + block * q, leaf) };
+            unsafe { self.filter(s, x, level + 1, offset + block * q, pointwise) };
         }
-        s.vectorize(Pass::<T, true> { fft: self, x, level, offset });
+        s.vectorize(OneLevel::<T, true> { fft: self, x, level, offset });
     }
 
     /// The levels from `level` on but the last, of the `n` elements at `offset`.
     #[inline(always)]
-    unsafe fn bottom<S: Simd, const INVERSE: bool>(
+    unsafe fn all_but_last_level<S: Simd, const INVERSE: bool>(
         &self,
         s: S,
         x: *mut T,
@@ -263,7 +263,7 @@ impl<T: Real> Fft<T> {
             let level = level + if INVERSE { count - 1 - step } else { step };
             for block in (offset..offset + n).step_by(self.block(level)) {
                 // SAFETY: the block lies inside the elements of x.
-                unsafe { self.pass::<S, INVERSE>(s, x, level, block) };
+                unsafe { self.one_level::<S, INVERSE>(s, x, level, block) };
             }
         }
     }
@@ -276,7 +276,7 @@ impl<T: Real> Fft<T> {
 
     /// One level of one block, in place.
     #[inline(always)]
-    unsafe fn pass<S: Simd, const INVERSE: bool>(
+    unsafe fn one_level<S: Simd, const INVERSE: bool>(
         &self,
         s: S,
         x: *mut T,
@@ -287,7 +287,7 @@ impl<T: Real> Fft<T> {
         // SAFETY: the block lies inside the elements of x.
         unsafe {
             let x = element::<T>(x, offset);
-            by_radix!(level.radix, pass_in_place::<T, S, INVERSE>(s, x, level));
+            by_radix!(level.radix, level_in_place::<T, S, INVERSE>(s, x, level));
         }
     }
 }
@@ -295,24 +295,24 @@ impl<T: Real> Fft<T> {
 // Work that enters a function compiled for the vector instructions; everything it calls is inlined there.
 // In each, x holds the elements of all lines and the block lies inside them.
 
-struct Pass<'a, T, const INVERSE: bool> {
+struct OneLevel<'a, T, const INVERSE: bool> {
     fft: &'a Fft<T>,
     x: *mut T,
     level: usize,
     offset: usize,
 }
 
-impl<T: Real, const INVERSE: bool> WithSimd for Pass<'_, T, INVERSE> {
+impl<T: Real, const INVERSE: bool> WithSimd for OneLevel<'_, T, INVERSE> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
         // SAFETY: see above.
-        unsafe { self.fft.pass::<S, INVERSE>(s, self.x, self.level, self.offset) }
+        unsafe { self.fft.one_level::<S, INVERSE>(s, self.x, self.level, self.offset) }
     }
 }
 
 /// The levels of one small block.
-struct Bottom<'a, T, const INVERSE: bool> {
+struct SmallBlock<'a, T, const INVERSE: bool> {
     fft: &'a Fft<T>,
     x: *mut T,
     level: usize,
@@ -320,7 +320,7 @@ struct Bottom<'a, T, const INVERSE: bool> {
     n: usize,
 }
 
-impl<T: Real, const INVERSE: bool> WithSimd for Bottom<'_, T, INVERSE> {
+impl<T: Real, const INVERSE: bool> WithSimd for SmallBlock<'_, T, INVERSE> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
@@ -328,35 +328,38 @@ impl<T: Real, const INVERSE: bool> WithSimd for Bottom<'_, T, INVERSE> {
         // SAFETY: see above.
         unsafe {
             if !INVERSE {
-                fft.bottom::<S, false>(s, x, level, offset, n);
+                fft.all_but_last_level::<S, false>(s, x, level, offset, n);
             }
             by_radix!(fft.last_radix(level), last_level::<T, S, INVERSE>(s, x, offset, n));
             if INVERSE {
-                fft.bottom::<S, true>(s, x, level, offset, n);
+                fft.all_but_last_level::<S, true>(s, x, level, offset, n);
             }
         }
     }
 }
 
-struct BottomFilter<'a, T, F> {
+struct SmallBlockFilter<'a, T, F> {
     fft: &'a Fft<T>,
     x: *mut T,
     level: usize,
     offset: usize,
     n: usize,
-    leaf: &'a mut F,
+    pointwise: &'a mut F,
 }
 
-impl<T: Real, F: Leaf<T>> WithSimd for BottomFilter<'_, T, F> {
+impl<T: Real, F: Pointwise<T>> WithSimd for SmallBlockFilter<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
-        let Self { fft, x, level, offset, n, leaf } = self;
+        let Self { fft, x, level, offset, n, pointwise } = self;
         // SAFETY: see above.
         unsafe {
-            fft.bottom::<S, false>(s, x, level, offset, n);
-            by_radix!(fft.last_radix(level), last_level_and_back::<T, S, F>(s, x, offset, n, leaf));
-            fft.bottom::<S, true>(s, x, level, offset, n);
+            fft.all_but_last_level::<S, false>(s, x, level, offset, n);
+            by_radix!(
+                fft.last_radix(level),
+                last_level_and_back::<T, S, F>(s, x, offset, n, pointwise)
+            );
+            fft.all_but_last_level::<S, true>(s, x, level, offset, n);
         }
     }
 }
@@ -403,7 +406,7 @@ unsafe fn twiddles<T: Real, S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn pass_in_place<T: Real, S: Simd, const INVERSE: bool, const R: usize>(
+unsafe fn level_in_place<T: Real, S: Simd, const INVERSE: bool, const R: usize>(
     s: S,
     x: *mut T,
     level: &Level<T>,
@@ -447,14 +450,14 @@ unsafe fn last_level<T: Real, S: Simd, const INVERSE: bool, const R: usize>(
     }
 }
 
-/// The last level there, `leaf` on every element, and the same level back, in registers.
+/// The last level there, `pointwise` on every element, and the same level back, in registers.
 #[inline(always)]
-unsafe fn last_level_and_back<T: Real, S: Simd, F: Leaf<T>, const R: usize>(
+unsafe fn last_level_and_back<T: Real, S: Simd, F: Pointwise<T>, const R: usize>(
     s: S,
     x: *mut T,
     offset: usize,
     n: usize,
-    leaf: &mut F,
+    pointwise: &mut F,
 ) {
     for i in (offset..offset + n).step_by(R) {
         for v in (0..T::LINE).step_by(T::lanes::<S>()) {
@@ -462,7 +465,7 @@ unsafe fn last_level_and_back<T: Real, S: Simd, F: Leaf<T>, const R: usize>(
             unsafe {
                 let mut a = dft::<T, S, R, false>(s, load_all(s, x, i, v));
                 for (r, a) in a.iter_mut().enumerate() {
-                    *a = leaf.map(s, i + r, v, *a);
+                    *a = pointwise.map(s, i + r, v, *a);
                 }
                 store_all(x, i, v, dft::<T, S, R, true>(s, a));
             }

@@ -85,11 +85,6 @@ impl<T: Real> Conv<T> {
         })
     }
 
-    /// Length of the transform: the smallest 2^a, 3·2^a or 5·2^a that is at least L.
-    pub fn transform_length(&self) -> usize {
-        self.fft.m
-    }
-
     /// Takes causal kernels K: `[H, Lk]`, 1 ≤ Lk ≤ L (shorter kernels are zero beyond Lk).
     pub fn set_kernel(&mut self, k: &[T]) -> Result<()> {
         self.load_kernel("Conv::set_kernel", k, None, false)
@@ -205,7 +200,7 @@ impl<T: Real> Conv<T> {
         let (taps, both) = self.need_kernel(op)?;
         let halves = if both { 2 } else { 1 };
         check_len(op, "dk", "that of the kernel", halves * self.h * taps, dk.len())?;
-        self.adjoint_samples(Input::plain(u), dy, du, Du::Write, true);
+        self.adjoint_samples(Input::plain(u), dy, du, OutputMode::Write, true);
         self.kernel_gradient(dk);
         Ok(())
     }
@@ -216,7 +211,7 @@ impl<T: Real> Conv<T> {
         u: Input<'_, T>,
         dy: &[T],
         du: &mut [T],
-        how: Du,
+        how: OutputMode,
         first: bool,
     ) {
         let Self { l, h, fft, spectrum, groups, sums, scratch, .. } = self;
@@ -321,7 +316,7 @@ impl<'a, T> Input<'a, T> {
 
 /// What becomes of du.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Du {
+pub(crate) enum OutputMode {
     /// It is written, in all rows.
     Write,
     /// It is added to what is there, in the rows before each sample's length.

@@ -1,7 +1,7 @@
 //! One strip of channels of one sample: a few whole cache lines, or one that is narrower.
 
-use super::fft::{Fft, Leaf, Rows, load, store};
-use super::{Du, Input};
+use super::fft::{Fft, Pointwise, Rows, load, store};
+use super::{Input, OutputMode};
 use crate::lines::Lines;
 use crate::par::Disjoint;
 use crate::real::{CV, Real};
@@ -164,7 +164,7 @@ impl<T: Real> WithSimd for Filter<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
         struct Times<'a, T>(&'a [T]);
-        impl<T: Real> Leaf<T> for Times<'_, T> {
+        impl<T: Real> Pointwise<T> for Times<'_, T> {
             #[inline(always)]
             unsafe fn map<S: Simd>(&mut self, s: S, i: usize, v: usize, x: CV<T, S>) -> CV<T, S> {
                 // SAFETY: the spectrum has as many elements as x.
@@ -197,7 +197,7 @@ pub(crate) struct Adjoint<'a, T: Real> {
     pub sum: &'a mut [T],
     /// No other worker may touch the strip's elements.
     pub du: &'a Disjoint<'a, T>,
-    pub how: Du,
+    pub how: OutputMode,
     pub scratch: &'a mut Scratch<T>,
 }
 
@@ -207,12 +207,12 @@ impl<T: Real> WithSimd for Adjoint<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, s: S) {
         struct Correlate<'a, T> {
-            /// û, being written block by block ahead of the leaves.
+            /// û, being written block by block ahead of the product.
             u: *const T,
             k: &'a [T],
             sum: &'a mut [T],
         }
-        impl<T: Real> Leaf<T> for Correlate<'_, T> {
+        impl<T: Real> Pointwise<T> for Correlate<'_, T> {
             #[inline(always)]
             unsafe fn map<S: Simd>(&mut self, s: S, i: usize, v: usize, x: CV<T, S>) -> CV<T, S> {
                 let at = i * 2 * T::LINE + v;
@@ -232,19 +232,19 @@ impl<T: Real> WithSimd for Adjoint<'_, T> {
         assert!(spectrum.len() == size && sum.len() == size);
         assert!(x.len() >= size && u_hat.len() >= size);
         let src = [strip.rows(&u, u_rows), strip.rows(&Input::plain(dy), dy_rows)];
-        let add = how == Du::Add;
+        let add = how == OutputMode::Add;
         let l = if add { strip.true_rows(&u) } else { strip.l };
         // The rows of dy are read before those of du are written.
         let dst = strip.rows_out(du, l, dy_rows);
         let u_hat = u_hat.as_mut_ptr();
         // SAFETY: `rows` and `rows_out` checked the rows, the assertions the elements; one worker per strip.
         unsafe {
-            let leaf = &mut Correlate { u: u_hat, k: spectrum, sum };
+            let pointwise = &mut Correlate { u: u_hat, k: spectrum, sum };
             let x = [u_hat, x.as_mut_ptr()];
             if add && strip.is_whole::<T>() {
-                fft.correlate_rows::<S, true>(s, src, dst, x, leaf);
+                fft.correlate_rows::<S, true>(s, src, dst, x, pointwise);
             } else {
-                fft.correlate_rows::<S, false>(s, src, dst, x, leaf);
+                fft.correlate_rows::<S, false>(s, src, dst, x, pointwise);
             }
             strip.finish(du, l, dy_rows, add);
         }

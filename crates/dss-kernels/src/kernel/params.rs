@@ -1,6 +1,6 @@
 //! What a DSS kernel is made of: the variant, the sizes, and the parameters as plain slices.
 
-use crate::error::{Error, Result, check_finite, check_len, check_memory};
+use crate::error::{Error, Result, check_finite, check_len, check_memory, check_systems};
 use crate::real::Real;
 
 /// The three kernels of the paper (§3.1, §4).
@@ -91,10 +91,7 @@ impl KernelConfig {
 
     pub(crate) fn validate(&self, op: &'static str) -> Result<()> {
         let Self { channels, h, n, len, norm_len, systems, .. } = *self;
-        if systems == 0 || !h.is_multiple_of(systems) {
-            let what = format!("the systems must divide H = {h}, but are {systems}");
-            return Err(Error::Invalid { op, what });
-        }
+        check_systems(op, h, systems)?;
         if [channels, h, n, len, norm_len].contains(&0) {
             let what = format!(
                 "C, H, N, L and the softmax length must be at least 1, but are {channels}, {h}, {n}, {len}, {norm_len}"

@@ -1,7 +1,7 @@
 //! What an S4 kernel is made of: the sizes, and the parameters as plain slices.
 
 use crate::complex::C64;
-use crate::error::{Error, Result, check_finite, check_len, check_memory};
+use crate::error::{Error, Result, check_finite, check_len, check_memory, check_systems};
 use crate::real::Real;
 
 /// |Δ_log| and |Λ_re| beyond this are treated as this, with zero gradient.
@@ -62,9 +62,7 @@ impl KernelConfig {
                  {norm_len} and {n}"
             ));
         }
-        if systems == 0 || !h.is_multiple_of(systems) {
-            return invalid(format!("the systems must divide H = {h}, but are {systems}"));
-        }
+        check_systems(op, h, systems)?;
         if len > norm_len {
             return invalid(format!(
                 "L = {len} is more than the length {norm_len} that C̃ is corrected for (see `change_length`)"

@@ -1,6 +1,6 @@
 //! What an S4D kernel is made of: discretisation, sizes, and the parameters as plain slices.
 
-use crate::error::{Error, Result, check_finite, check_len, check_memory};
+use crate::error::{Error, Result, check_finite, check_len, check_memory, check_systems};
 use crate::real::Real;
 
 /// How the continuous system becomes steps.
@@ -59,9 +59,7 @@ impl KernelConfig {
                 "C, H and L must be at least 1 and N even, but are {channels}, {h}, {len} and {n}"
             ));
         }
-        if systems == 0 || !h.is_multiple_of(systems) {
-            return invalid(format!("the systems must divide H = {h}, but are {systems}"));
-        }
+        check_systems(op, h, systems)?;
         let sizes = format_args!("C = {channels}, H = {h}, N = {n}, L = {len}");
         check_memory(op, [channels, h, n.max(len), 64], sizes)
     }

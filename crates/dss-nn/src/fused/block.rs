@@ -7,7 +7,7 @@ use dss_kernels::block::{self as kernels, Block, BlockConfig, BlockGrads, Saved}
 use std::sync::Arc;
 
 use super::norm::{HostNorm, ObservedMoments};
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, constants, pooled_tensor, rounded, slice, tensor};
 use crate::ops::{BatchStats, BlockParams, BlockSpec};
 use dss_kernels::plans::Planned;
@@ -84,7 +84,7 @@ impl BlockOp {
 }
 
 impl Operation for BlockOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, SavedState) {
         let x = slice::<T>(&inputs[0]);
         let mut y = T::buffers().take(x.len());
         let (saved, moments) =
@@ -96,7 +96,7 @@ impl Operation for BlockOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        kept: Kept,
+        kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let x = slice::<T>(&inputs[0]);

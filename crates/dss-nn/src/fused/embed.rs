@@ -4,7 +4,7 @@ use burn::tensor::{Int, Tensor};
 use burn_flex::FlexTensor;
 use dss_kernels::block::{embed_backward, embed_forward};
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, pooled_tensor, slice, tensor};
 
 /// The rows of the table `[V, H]` that the tokens `[B, L]` name: `[B, L, H]`.
@@ -26,7 +26,7 @@ struct EmbedOp {
 }
 
 impl Operation for EmbedOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let mut y = T::buffers().take(self.shape.iter().product());
         embed_forward(&self.tokens, slice::<T>(&inputs[0]), self.shape[2], &mut y);
         (pooled_tensor(y, self.shape), Box::new(()))
@@ -35,7 +35,7 @@ impl Operation for EmbedOp {
     fn backward<T: Float>(
         &self,
         _inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let h = self.shape[2];

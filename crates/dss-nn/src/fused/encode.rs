@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use dss_kernels::block::{encode_backward, encode_forward};
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, pooled_tensor, slice, tensor};
 
 /// W·x + b: `[B, L, C]` -> `[B, L, H]`.
@@ -21,7 +21,7 @@ pub fn encode(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
 struct EncodeOp;
 
 impl Operation for EncodeOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let [x, weight, bias] = [0, 1, 2].map(|i| slice::<T>(&inputs[i]));
         let shape = inputs[0].shape();
         let shape = [shape[0], shape[1], bias.len()];
@@ -33,7 +33,7 @@ impl Operation for EncodeOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let (x, weight) = (slice::<T>(&inputs[0]), slice::<T>(&inputs[1]));

@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use dss_kernels::kernel::{Kernel, KernelConfig, ParamGrads, Params};
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, gradients_or_nan, slice, tensor_or_nan};
 use crate::ops::{KernelParams, KernelSpec};
 use dss_kernels::plans::Planned;
@@ -44,7 +44,7 @@ fn with_params<T: Float, R>(inputs: &[FlexTensor], body: impl FnOnce(&Params<'_,
 }
 
 impl Operation for KernelOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let config = self.config(inputs);
         let shape = [config.channels, config.h, config.len];
         let kernel = tensor_or_nan::<T>(shape, |k| {
@@ -57,7 +57,7 @@ impl Operation for KernelOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dk: FlexTensor,
     ) -> Vec<FlexTensor> {
         let config = self.config(inputs);

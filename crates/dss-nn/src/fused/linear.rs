@@ -6,7 +6,7 @@ use burn_flex::FlexTensor;
 use dss_format::Gelu;
 use dss_kernels::block::{self, LinearParams, linear_backward, linear_forward};
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, pooled_tensor, slice, tensor};
 use crate::ops::FeedForwardParams;
 
@@ -48,7 +48,7 @@ fn params<'a, T: Float>(inputs: &'a [FlexTensor], zeros: &'a mut Vec<T>) -> Line
 }
 
 impl Operation for LinearOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let shape = [inputs[0].shape()[0], inputs[1].shape()[0]];
         let mut y = T::buffers().take(shape.iter().product());
         linear_forward(slice(&inputs[0]), &params(inputs, &mut Vec::new()), &mut y);
@@ -58,7 +58,7 @@ impl Operation for LinearOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let x = slice::<T>(&inputs[0]);
@@ -83,7 +83,7 @@ impl FeedForwardOp {
 }
 
 impl Operation for FeedForwardOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let (x, shape) = (slice::<T>(&inputs[0]), inputs[0].shape());
         let mut y = T::buffers().take(x.len());
         block::feed_forward(x, shape[1], &self.params(inputs), &mut y);
@@ -93,7 +93,7 @@ impl Operation for FeedForwardOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let (x, shape) = (slice::<T>(&inputs[0]), inputs[0].shape());

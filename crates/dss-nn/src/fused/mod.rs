@@ -19,7 +19,7 @@ pub use encode::encode;
 pub use kernel::kernel;
 pub use linear::{feed_forward, linear};
 pub use norm::norm;
-pub(crate) use op::{Kept, Operation, call};
+pub(crate) use op::{Operation, SavedState, call};
 pub use pool::pool;
 pub use s4::s4_kernel;
 pub use s4d::s4d_kernel;

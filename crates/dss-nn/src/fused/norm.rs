@@ -7,7 +7,7 @@ use dss_kernels::Real;
 use dss_kernels::block::{BatchMoments, Norm, NormParams, NormStats, norm_backward, norm_forward};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, constants, pooled_tensor, rounded, slice, tensor};
 use crate::ops::{BatchStats, NormMode};
 
@@ -105,7 +105,7 @@ struct NormOp {
 }
 
 impl Operation for NormOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let x = slice::<T>(&inputs[0]);
         let shape = inputs[0].shape();
         let mut y = T::buffers().take(x.len());
@@ -119,7 +119,7 @@ impl Operation for NormOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        kept: Kept,
+        kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let x = slice::<T>(&inputs[0]);

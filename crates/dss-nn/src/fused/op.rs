@@ -16,18 +16,18 @@ use super::slices::Float;
 const INPUTS: usize = 8;
 
 /// What a forward call keeps for its backward.
-pub(crate) type Kept = Box<dyn Any + Send>;
+pub(crate) type SavedState = Box<dyn Any + Send>;
 
 /// An operation on contiguous tensors of one precision.
 pub(crate) trait Operation: Debug + Send + Sync + 'static {
     /// The result, and with `keep` what [`Operation::backward`] needs.
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept);
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, SavedState);
 
     /// The gradients of the inputs, in their order. dy is often the only owner of its memory.
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        kept: Kept,
+        kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor>;
 
@@ -40,20 +40,20 @@ pub(crate) trait Operation: Debug + Send + Sync + 'static {
 
 /// [`Operation`] with the precision taken from the tensors.
 trait AnyOperation: Debug + Send + Sync {
-    fn forward(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept);
-    fn backward(&self, inputs: &[FlexTensor], kept: Kept, dy: FlexTensor) -> Vec<FlexTensor>;
+    fn forward(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, SavedState);
+    fn backward(&self, inputs: &[FlexTensor], kept: SavedState, dy: FlexTensor) -> Vec<FlexTensor>;
     fn needs_inputs(&self) -> bool;
 }
 
 impl<O: Operation> AnyOperation for O {
-    fn forward(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept) {
+    fn forward(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, SavedState) {
         match inputs[0].dtype() {
             DType::F64 => Operation::forward::<f64>(self, inputs, keep),
             _ => Operation::forward::<f32>(self, inputs, keep),
         }
     }
 
-    fn backward(&self, inputs: &[FlexTensor], kept: Kept, dy: FlexTensor) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[FlexTensor], kept: SavedState, dy: FlexTensor) -> Vec<FlexTensor> {
         match dy.dtype() {
             DType::F64 => Operation::backward::<f64>(self, inputs, kept, dy),
             _ => Operation::backward::<f32>(self, inputs, kept, dy),
@@ -135,7 +135,7 @@ impl FusedOps for Flex {
 struct CallState {
     call: Call,
     inputs: [FlexTensor; INPUTS],
-    kept: Arc<Mutex<Option<Kept>>>,
+    kept: Arc<Mutex<Option<SavedState>>>,
 }
 
 #[derive(Debug)]

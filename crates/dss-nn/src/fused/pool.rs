@@ -7,7 +7,7 @@ use dss_format::Pool;
 use dss_kernels::block::{self as kernels, pool_backward, pool_forward};
 use std::sync::Arc;
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, pooled_tensor, slice, tensor};
 
 /// The mean over the first lengths\[b\] positions of sequence b, its position lengths\[b\] − 1, or its first one.
@@ -32,7 +32,7 @@ struct PoolOp {
 }
 
 impl Operation for PoolOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let shape = inputs[0].shape();
         let [b, h] = [shape[0], shape[2]];
         let mut y = vec![T::ZERO; b * h];
@@ -43,7 +43,7 @@ impl Operation for PoolOp {
     fn backward<T: Float>(
         &self,
         _inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let shape = dy.shape();

@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use dss_kernels::s4::{Kernel, KernelConfig, ParamGrads, Params};
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, gradients_or_nan, slice, tensor_or_nan};
 use crate::ops::{S4Params, S4Spec};
 use dss_kernels::plans::Planned;
@@ -46,7 +46,7 @@ fn params<T: Float>(inputs: &[FlexTensor]) -> Params<'_, T> {
 }
 
 impl Operation for S4Op {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let config = self.config(inputs);
         let shape = [config.channels, config.h, config.len];
         let kernel = tensor_or_nan::<T>(shape, |k| {
@@ -59,7 +59,7 @@ impl Operation for S4Op {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dk: FlexTensor,
     ) -> Vec<FlexTensor> {
         let config = self.config(inputs);

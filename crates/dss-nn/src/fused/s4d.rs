@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use dss_kernels::s4d::{Kernel, KernelConfig, ParamGrads, Params};
 
-use super::op::{Kept, Operation, call};
+use super::op::{Operation, SavedState, call};
 use super::slices::{Float, gradients_or_nan, slice, tensor_or_nan};
 use crate::ops::{S4dParams, S4dSpec};
 use dss_kernels::plans::Planned;
@@ -39,7 +39,7 @@ fn params<T: Float>(inputs: &[FlexTensor]) -> Params<'_, T> {
 }
 
 impl Operation for S4dOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let config = self.config(inputs);
         let shape = [config.channels, config.h, config.len];
         let kernel = tensor_or_nan::<T>(shape, |k| {
@@ -52,7 +52,7 @@ impl Operation for S4dOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dk: FlexTensor,
     ) -> Vec<FlexTensor> {
         let config = self.config(inputs);

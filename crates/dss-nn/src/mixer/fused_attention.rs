@@ -10,7 +10,7 @@ use dss_kernels::attention::gathered::{Gathered, GatheredConfig, GatheredInput, 
 use dss_kernels::attention::{Attention, AttentionConfig, AttentionGrads, AttentionInput};
 use dss_kernels::kernelised::{Kernelised, KernelisedConfig, KernelisedInput};
 
-use crate::fused::{Float, Kept, Operation, call, pooled_tensor, slice};
+use crate::fused::{Float, Operation, SavedState, call, pooled_tensor, slice};
 
 /// The attentions of `dss_kernels`, with the true length of each sequence where it is not L.
 #[derive(Debug)]
@@ -83,19 +83,19 @@ enum AttentionPass<'a, T> {
 
 impl Operation for AttentionOp {
     /// Keeps y and the statistics of every row of weights.
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, SavedState) {
         let mut y = T::buffers().take(slice::<T>(&inputs[0]).len());
         let mut saved = vec![T::ZERO; self.saved_len()];
         self.run(inputs, AttentionPass::Forward(&mut y, &mut saved))
             .unwrap_or_else(|error| panic!("{error}"));
-        let kept: Kept = if keep { Box::new((y.to_vec(), saved)) } else { Box::new(()) };
+        let kept: SavedState = if keep { Box::new((y.to_vec(), saved)) } else { Box::new(()) };
         (pooled_tensor(y, inputs[0].shape()), kept)
     }
 
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        kept: Kept,
+        kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let kept = kept.downcast::<(Vec<T>, Vec<T>)>().expect("kept by this operation");

@@ -79,12 +79,12 @@ pub use s5::S5Layer;
 pub use state::MixerState;
 
 macro_rules! mixers {
-    ($($(#[$doc:meta])* $kind:ident($layer:ident),)*; stacks $($stack:ident),*) => {
+    ($($kind:ident($layer:ident),)*; stacks $($stack:ident),*) => {
         /// The mixer of a block.
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant, reason = "there is one per layer")]
         pub enum Mixer {
-            $($(#[$doc])* $kind($layer),)*
+            $(#[doc = concat!("[`MixerConfig::", stringify!($kind), "`].")] $kind($layer),)*
         }
 
         impl Mixer {
@@ -113,49 +113,27 @@ macro_rules! mixers {
 }
 
 mixers! {
-    /// Diagonal state spaces (the paper).
     Dss(DssLayer),
-    /// Diagonal plus low rank.
     S4(S4Layer),
-    /// Diagonal, in conjugate pairs.
     S4d(S4dLayer),
-    /// Softmax attention.
     Attention(AttentionLayer),
-    /// The gated recurrent unit.
     Gru(GruLayer),
-    /// Long short-term memory.
     Lstm(LstmLayer),
-    /// The linear recurrent unit.
     Lru(LruLayer),
-    /// One diagonal state space for all channels.
     S5(S5Layer),
-    /// Mega's damped exponential moving average.
     MegaEma(MegaEmaLayer),
-    /// A recurrent net with an orthogonal matrix.
     ExpRnn(ExpRnnLayer),
-    /// A recurrent net from a stable differential equation.
     LipschitzRnn(LipschitzRnnLayer),
-    /// A GRU with a differential equation between its positions.
     OdeRnn(OdeRnnLayer),
-    /// A differential equation driven by log-signatures.
     Nrde(NrdeLayer),
-    /// A convolution whose kernels are a network.
     Ckconv(CkconvLayer),
-    /// Attention with φ = elu + 1 in place of the softmax.
     LinearAttention(LinearAttentionLayer),
-    /// Attention with relu or random features in place of the softmax.
     Performer(PerformerLayer),
-    /// A Fourier transform over positions and channels.
     Fnet(FnetLayer),
-    /// Attention between blocks, some of them drawn at random.
     Bigbird(BigbirdLayer),
-    /// Attention within the buckets of a hash.
     Reformer(ReformerLayer),
-    /// Attention that is coarser for what is further away.
     HTransformer1d(HTransformer1dLayer),
-    /// Attention through landmarks.
     Nystrom(NystromLayer),
-    /// Attention packed into a second stream.
     Luna(LunaLayer),
     // Made of stages, not of blocks with a mixer: see [`crate::stage`].
     ; stacks WaveganD

@@ -34,7 +34,7 @@ def train(
 ) -> Run:
     """Trains a model and leaves everything about it in a run directory.
 
-    Ctrl-C finishes the step at hand and saves: the run that is returned says `stopped == "interrupted"`, and its
+    Ctrl-C finishes the current step and saves: the run that is returned says `stopped == "interrupted"`, and its
     `resume()` continues it to the same bits as if nothing had happened.
 
     Args:

@@ -149,7 +149,7 @@ impl LayerPortrait {
                     eigenvalues.iter().map(f).fold(f64::NEG_INFINITY, f64::max)
                 };
                 let count = eigenvalues.len();
-                // Rounding alone is no growth.
+                // Beyond rounding errors.
                 let growing = |f: fn(&[f64; 2]) -> f64, edge: f64| {
                     eigenvalues.iter().filter(|z| f(z) > edge + 1e-9).count()
                 };

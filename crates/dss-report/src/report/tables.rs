@@ -6,17 +6,14 @@ use dss_data::Baseline;
 use dss_format::TensorSpec;
 use dss_train::Scores;
 use dss_train::config::{Config, Section};
+use serde_json::Value;
 
 use super::run::Run;
 use crate::text::{count, counted, date, duration, escape, number, percent};
 
-/// A serialised enum value without its quotes.
-pub(super) fn word(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(text)) => escape(&text),
-        Ok(other) => escape(&other.to_string()),
-        Err(_) => String::new(),
-    }
+/// A text without its quotes, any other value as JSON.
+fn shown(value: &Value) -> String {
+    escape(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
 /// Every key, its value and its meaning.
@@ -33,7 +30,7 @@ pub(super) fn configuration(config: &Config) -> String {
         );
         for (key, doc) in section.key_docs(name, config.model.mixer.kind()) {
             let value = values.get(&format!("{section}.{key}")).filter(|value| !value.is_null());
-            let value = value.map_or("not set".to_owned(), word);
+            let value = value.map_or("not set".to_owned(), shown);
             let _ = writeln!(
                 out,
                 "<tr><th scope=\"row\"><code>{key}</code></th><td class=\"setting\"><code>{value}</code></td><td class=\"quiet\">{}</td></tr>",

@@ -37,7 +37,7 @@ impl FromStr for GridSetting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let setting: Setting = text.parse()?;
+        let setting: Setting = text.parse().map_err(|_| EXPECTED)?;
         let (mut task, mut model) = (None, None);
         let mut names: Vec<&str> = setting.key().split(':').collect();
         let key = names.pop().unwrap_or_default();

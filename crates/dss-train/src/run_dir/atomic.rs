@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 
 /// Puts `bytes` into `path`, or leaves what was there.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    dss_nn::checkpoint::write_whole(path, bytes).map_err(Error::writing)
+    atomic_write::write(path, bytes).map_err(Error::io("cannot write", path))
 }
 
 /// Whether `name` is that of a file beside one of `files`, left by a process that died in [`write_file`].

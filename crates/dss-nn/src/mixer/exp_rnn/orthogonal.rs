@@ -5,7 +5,7 @@ use burn::tensor::{DType, Tensor};
 use burn_flex::FlexTensor;
 use dss_kernels::recurrent::orthogonal::{orthogonal, orthogonal_backward};
 
-use crate::fused::{Float, Kept, Operation, call, pooled_tensor, slice};
+use crate::fused::{Float, Operation, SavedState, call, pooled_tensor, slice};
 
 /// Halvings of the matrix before the series, and its terms: for norms up to 2⁸.
 const SQUARINGS: i32 = 9;
@@ -52,7 +52,7 @@ fn transposed<T: Float>(x: &[f64], n: usize) -> FlexTensor {
 }
 
 impl Operation for OrthogonalOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         let (a, n) = matrix::<T>(inputs);
         (transposed::<T>(&orthogonal(&a, n), n), Box::new(()))
     }
@@ -60,7 +60,7 @@ impl Operation for OrthogonalOp {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let (a, n) = matrix::<T>(inputs);

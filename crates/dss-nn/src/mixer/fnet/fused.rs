@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use dss_kernels::fourier::{Fourier, FourierConfig};
 
-use crate::fused::{Float, Kept, Operation, call, pooled_tensor, slice};
+use crate::fused::{Float, Operation, SavedState, call, pooled_tensor, slice};
 
 /// As the composed form, by fast transforms.
 pub(super) fn fourier(u: Tensor<3>, n: usize, lengths: Option<&[usize]>) -> Tensor<3> {
@@ -36,14 +36,14 @@ impl FourierOp {
 }
 
 impl Operation for FourierOp {
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], _keep: bool) -> (FlexTensor, SavedState) {
         (self.apply::<T>(&inputs[0]), Box::new(()))
     }
 
     fn backward<T: Float>(
         &self,
         _inputs: &[FlexTensor],
-        _kept: Kept,
+        _kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         vec![self.apply::<T>(&dy)]

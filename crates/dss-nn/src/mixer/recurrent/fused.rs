@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use dss_kernels::recurrent::{Cell, Recurrent, RecurrentGrads, RecurrentInput};
 
-use crate::fused::{Float, Kept, Operation, call, pooled_tensor, slice};
+use crate::fused::{Float, Operation, SavedState, call, pooled_tensor, slice};
 
 /// The outputs `[B, L, n]` of all states, for z `[B, L, Z]`, the cell's weights in its order, and the output `[B, n]`
 /// before the first position, if it is not 0.
@@ -40,7 +40,7 @@ impl<C: Cell> CellOp<C> {
 
 impl<C: Cell> Operation for CellOp<C> {
     /// Keeps every √L-th state.
-    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, Kept) {
+    fn forward<T: Float>(&self, inputs: &[FlexTensor], keep: bool) -> (FlexTensor, SavedState) {
         let (model, input) = (self.model::<T>(inputs), self.input::<T>(inputs));
         let shape = [input.batch, input.len, model.sizes().outputs];
         let mut y = T::buffers().take(shape.iter().product());
@@ -53,7 +53,7 @@ impl<C: Cell> Operation for CellOp<C> {
     fn backward<T: Float>(
         &self,
         inputs: &[FlexTensor],
-        kept: Kept,
+        kept: SavedState,
         dy: FlexTensor,
     ) -> Vec<FlexTensor> {
         let (model, input) = (self.model::<T>(inputs), self.input::<T>(inputs));
