@@ -369,7 +369,7 @@ fn prediction_reads_files_lines_and_tables() {
     let (text, class) = decoded(&task, &*task.train, 0);
     let whole = (SequencePlace::File, example.clone());
     let line = |line| (SequencePlace::Line(line), example.clone());
-    assert_eq!(read("a.txt", format!("{text}\n").as_bytes()), [whole.clone()]);
+    assert_eq!(read("a.txt", format!("{text}\n").as_bytes()), std::slice::from_ref(&whole));
     assert_eq!(read("a.txt.gz", &gz(text.as_bytes())), [whole]);
     let lines = format!("{text}\n\n{text}\r\n");
     assert_eq!(read("a.lines", lines.as_bytes()), [line(1), line(3)]);
