@@ -132,16 +132,14 @@ def test_imported_checkpoints(tmp_path):
     from diagonal_ssm.torch import load_model
 
     found = 0
-    for config in sorted(GOLDEN.glob("ag1988/*.config.yaml")) + sorted(GOLDEN.glob("s4/*.config.yaml")):
+    folders = "ag1988", "s4", "annotated-s4"
+    for config in [path for folder in folders for path in sorted(GOLDEN.glob(f"{folder}/*.config.yaml"))]:
         name = config.name.removesuffix(".config.yaml")
-        places = [config.with_name(f"{name}.{ending}") for ending in ("pt", "pth", "dict.ckpt")]
+        endings = "pt", "pth", "dict.ckpt", "msgpack", "safetensors"
+        places = [config.with_name(f"{name}.{ending}") for ending in endings]
         file = next(place for place in places if place.exists())
         tensors = safetensors.load_file(config.with_name(f"{name}.io.safetensors"))
         x = tensors["tokens"] if "tokens" in tensors else tensors["values"]
-        if name == "block_nplr_sH":
-            with pytest.raises(ValueError, match="n_ssm: 8 with mode: nplr"):
-                diagonal_ssm.import_checkpoint(file, config=config)
-            continue
         model = diagonal_ssm.import_checkpoint(file, config=config, length=x.shape[1])
         lengths = tensors.get("lengths", np.full(len(x), x.shape[1]))
         rows = [one[:length] for one, length in zip(x, lengths)]
@@ -157,7 +155,7 @@ def test_imported_checkpoints(tmp_path):
             logits = module(torch.from_numpy(x), torch.from_numpy(lengths)).numpy()
         np.testing.assert_allclose(logits, tensors["logits"], atol=1e-5)
         found += 1
-    assert found >= 6
+    assert found >= 18
 
 
 def test_what_an_import_says(tmp_path):
