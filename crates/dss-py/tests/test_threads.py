@@ -200,3 +200,50 @@ def test_two_python_threads():
         time.sleep(0.001)
     thread.join()
     assert counted > 3, "no other thread could run during an operation"
+
+
+def test_operations_overlap():
+    """With one thread each, short operations of one Python thread end while a long one of another is at work: they do not
+    wait for it. How long both take together is printed, not tested."""
+    code = """
+import diagonal_ssm, threading, time, torch
+from diagonal_ssm import torch as dss
+diagonal_ssm.set_num_threads(1)
+torch.set_num_threads(1)
+layer, small = dss.DSSLayer(64, d_state=64, l_max=8192), dss.DSSLayer(4, d_state=2, l_max=8)
+long, short = torch.randn(32, 8192, 64), torch.randn(1, 8, 4)
+begun, ends = threading.Event(), []
+with torch.no_grad():
+    small(short)  # what torch does at the first use is not what is tested
+def work():
+    with torch.no_grad():
+        k = layer.kernel(8192)
+        begun.set()
+        dss.conv(long, k)
+        ends.append(time.perf_counter())
+thread = threading.Thread(target=work)
+thread.start()
+begun.wait()
+shorts = []
+with torch.no_grad():
+    while not ends:
+        small(short)
+        shorts.append(time.perf_counter())
+thread.join()
+print(sum(end < ends[0] for end in shorts))
+
+def both(workers):
+    start = time.perf_counter()
+    for thread in workers:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    return time.perf_counter() - start
+def pair():
+    return [threading.Thread(target=work) for _ in range(2)]
+apart = sum(both([thread]) for thread in pair())
+print(f"two convolutions one after the other: {1e3 * apart:.0f} ms, together: {1e3 * both(pair()):.0f} ms")
+"""
+    count, figures = run(code).splitlines()
+    print(figures)
+    assert int(count) >= 3, "short operations waited for a long one"
