@@ -73,6 +73,7 @@ def block_backward(
 ) -> None: ...
 def import_checkpoint(
     data: bytes,
+    path: str | PathLike[str],
     config: Optional[str],
     len: Optional[int],
     variant: Optional[str],
