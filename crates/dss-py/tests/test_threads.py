@@ -202,48 +202,36 @@ def test_two_python_threads():
     assert counted > 3, "no other thread could run during an operation"
 
 
-def test_operations_overlap():
-    """With one thread each, short operations of one Python thread end while a long one of another is at work: they do not
-    wait for it. How long both take together is printed, not tested."""
-    code = """
-import diagonal_ssm, threading, time, torch
+def test_operations_overlap(tmp_path):
+    """Two trainings with one thread each wait for each other in the middle: neither would get there if one operation had to
+    end before another begins. How long two convolutions take together is printed, not tested."""
+    code = f"""
+import diagonal_ssm, test_runs, threading, time, torch
 from diagonal_ssm import torch as dss
-diagonal_ssm.set_num_threads(1)
-torch.set_num_threads(1)
-layer, small = dss.DSSLayer(64, d_state=64, l_max=8192), dss.DSSLayer(4, d_state=2, l_max=8)
-long, short = torch.randn(32, 8192, 64), torch.randn(1, 8, 4)
-begun, ends = threading.Event(), []
-with torch.no_grad():
-    small(short)  # what torch does at the first use is not what is tested
-def work():
-    with torch.no_grad():
-        k = layer.kernel(8192)
-        begun.set()
-        dss.conv(long, k)
-        ends.append(time.perf_counter())
-thread = threading.Thread(target=work)
-thread.start()
-begun.wait()
-shorts = []
-with torch.no_grad():
-    while not ends:
-        small(short)
-        shorts.append(time.perf_counter())
-thread.join()
-print(sum(end < ends[0] for end in shorts))
-
-def both(workers):
+meeting, met = threading.Barrier(2, timeout=90), []
+def train(name):
+    def callback(event):
+        if event["event"] == "step" and name not in met:
+            meeting.wait()
+            met.append(name)
+    settings = dict(**test_runs.SMALL, out={str(tmp_path)!r} + "/" + name, threads=1, callback=callback)
+    diagonal_ssm.train("files", test_runs.waves(), **settings)
+def together(work, arguments):
+    threads = [threading.Thread(target=work, args=[argument]) for argument in arguments]
     start = time.perf_counter()
-    for thread in workers:
+    for thread in threads:
         thread.start()
-    for thread in workers:
+    for thread in threads:
         thread.join()
     return time.perf_counter() - start
-def pair():
-    return [threading.Thread(target=work) for _ in range(2)]
-apart = sum(both([thread]) for thread in pair())
-print(f"two convolutions one after the other: {1e3 * apart:.0f} ms, together: {1e3 * both(pair()):.0f} ms")
+together(train, "ab")
+print(sorted(met))
+diagonal_ssm.set_num_threads(1)
+x, k = torch.randn(8, 8192, 64), torch.randn(1, 64, 8192)
+apart = sum(together(lambda x: dss.conv(x, k), [x]) for _ in range(2))
+both = together(lambda x: dss.conv(x, k), [x, x])
+print(f"two convolutions one after the other: {{1e3 * apart:.0f}} ms, together: {{1e3 * both:.0f}} ms")
 """
-    count, figures = run(code).splitlines()
+    met, figures = run(code).splitlines()
     print(figures)
-    assert int(count) >= 3, "short operations waited for a long one"
+    assert met == "['a', 'b']"
