@@ -13,6 +13,7 @@ import onnxruntime
 
 TOLERANCE = 1e-4
 KINDS = {"F32": np.float32, "U32": np.uint32}
+TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
 def tensors(path):
@@ -39,7 +40,7 @@ def check(prefix):
     for given in session.get_inputs():
         if given.name != "x":
             shape = [batch if isinstance(size, str) else size for size in given.shape]
-            state[given.name] = np.zeros(shape, np.float32)
+            state[given.name] = np.zeros(shape, TYPES[given.type])
     names = ["y", *("next_" + name for name in state)]
     worst = 0.0
     for x, y in zip(ours["x"], ours["y"]):

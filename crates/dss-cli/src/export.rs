@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use dss_data::units;
 use dss_exchange::export::{onnx, torch};
-use dss_exchange::{ImportOptions, Settings};
+use dss_exchange::{ImportOptions, Nearby, Settings};
 use dss_infer::{Model, ModelFile, Precision};
 use dss_nn::checkpoint;
 
@@ -90,8 +90,8 @@ pub fn import(args: ImportArgs) -> Result<ExitCode, Failure> {
         }
         ModelFile::from_bytes(&bytes).map_err(|e| named(path, e))?
     } else {
-        let imported =
-            dss_exchange::import(&bytes, &options(&args.foreign)?).map_err(|e| about(path, e))?;
+        let imported = dss_exchange::import(&bytes, &options(path, &args.foreign)?)
+            .map_err(|e| about(path, e))?;
         for note in &imported.notes {
             eprintln!("note: {}", text::printable(note));
         }
@@ -107,7 +107,7 @@ pub fn import(args: ImportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(args: &ForeignArgs) -> Result<ImportOptions, Failure> {
+fn options(checkpoint: &Path, args: &ForeignArgs) -> Result<ImportOptions, Failure> {
     let settings = match &args.config {
         None => None,
         Some(path) => {
@@ -117,6 +117,7 @@ fn options(args: &ForeignArgs) -> Result<ImportOptions, Failure> {
         }
     };
     Ok(ImportOptions {
+        nearby: if settings.is_none() { Nearby::find(checkpoint) } else { None },
         settings,
         len: args.len,
         variant: args.variant,

@@ -49,6 +49,18 @@ impl Error {
         Self::Model(what.into())
     }
 
+    /// The same error, with a remark in brackets.
+    pub(crate) fn with(self, remark: &str) -> Self {
+        let more = |what: String| format!("{what} ({remark})");
+        match self {
+            Self::File(what) => Self::File(more(what)),
+            Self::Model(what) => Self::Model(more(what)),
+            Self::Unsupported { option, what } => Self::Unsupported { option, what: more(what) },
+            Self::Unknown(what) => Self::Unknown(more(what)),
+            other => other,
+        }
+    }
+
     pub(crate) fn unsupported(option: impl Into<String>, what: impl Into<String>) -> Self {
         Self::Unsupported { option: option.into(), what: what.into() }
     }

@@ -75,6 +75,11 @@ impl Settings {
         }
     }
 
+    /// Whether it has the settings of a model, or at least of its layers.
+    pub(crate) fn describes_a_model(&self) -> bool {
+        ["model", "layer"].iter().any(|key| self.at(&[key]).is_some_and(Json::is_object))
+    }
+
     /// Of a pickled dictionary, plain or of OmegaConf; `None` if it is something else.
     pub(crate) fn from_pickle(pickle: &Pickle<'_>, value: Value) -> Option<Self> {
         let json = plain(pickle, value, 0, &mut 0)?;

@@ -1,6 +1,8 @@
 //! Checkpoints of other programs.
 
-use dss_exchange::{DeltaTransform, ImportOptions, Pooling, Settings};
+use std::path::PathBuf;
+
+use dss_exchange::{DeltaTransform, ImportOptions, Nearby, Pooling, Settings};
 use dss_format::Precision;
 use dss_format::mixer::{Discretisation, Variant};
 use pyo3::prelude::*;
@@ -20,14 +22,15 @@ fn chosen<T: Copy>(key: &str, name: Option<&str>, known: &[(&str, T)]) -> PyResu
     }
 }
 
-/// A model file of ours from the bytes of a checkpoint, and what was assumed about it, a sentence each. `config` is the
-/// text of a YAML file.
+/// A model file of ours from the bytes of the checkpoint at `path`, and what was assumed about it, a sentence each.
+/// `config` is the text of a YAML file; without it, one is looked for near the checkpoint.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "all that tensors do not say")]
-#[pyo3(signature = (data, config, len, variant, pool, kernel_len, prenorm, discretisation, dt))]
+#[pyo3(signature = (data, path, config, len, variant, pool, kernel_len, prenorm, discretisation, dt))]
 pub fn import_checkpoint<'py>(
     py: Python<'py>,
     data: &[u8],
+    path: PathBuf,
     config: Option<&str>,
     len: Option<usize>,
     variant: Option<&str>,
@@ -45,11 +48,13 @@ pub fn import_checkpoint<'py>(
     let pools = [("mean", Pooling::Mean), ("last", Pooling::Last), ("none", Pooling::None)];
     let rules = [("zoh", Discretisation::Zoh), ("bilinear", Discretisation::Bilinear)];
     let transforms = [("exp", DeltaTransform::Exp), ("softplus", DeltaTransform::Softplus)];
+    let settings = config
+        .map(Settings::from_yaml)
+        .transpose()
+        .map_err(|error| value_error(format!("its configuration: {error}")))?;
     let options = ImportOptions {
-        settings: config
-            .map(Settings::from_yaml)
-            .transpose()
-            .map_err(|error| value_error(format!("its configuration: {error}")))?,
+        nearby: if settings.is_none() { Nearby::find(&path) } else { None },
+        settings,
         len,
         variant: chosen("variant", variant, &variants)?,
         pooling: chosen("pool", pool, &pools)?,

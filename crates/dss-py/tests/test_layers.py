@@ -195,6 +195,29 @@ def test_bad_settings_are_named():
             make()
 
 
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("norm", ["layer", "batch", "layer-scalar"])
+@pytest.mark.parametrize("name", ["softmax", "s4d-bilinear", "s4", "s4-systems"])
+def test_the_plain_form_stays_on_its_device(name, norm, both_ways, padded):
+    """On the meta device, which refuses operands on the CPU as a GPU does: 24 blocks, forward and backward."""
+    layer = LAYERS[name](bidirectional=both_ways, glu=both_ways)
+    block = dss.DSSBlock(6, layer, norm=norm, prenorm=both_ways, dropout=0.3).to("meta")
+    x = torch.randn(3, 10, 6, device="meta", requires_grad=True)
+    y = block(x, torch.tensor([10, 7, 1]) if padded else None)
+    assert y.is_meta and y.shape == x.shape
+    y.sin().sum().backward()
+    for tensor in (x, *block.parameters()):
+        assert tensor.grad is not None and tensor.grad.is_meta and tensor.grad.shape == tensor.shape
+    assert all(buffer.is_meta for buffer in block.buffers())
+
+
+def test_the_meta_device_refuses_operands_on_the_cpu():
+    """Without this, the test above could not fail."""
+    with pytest.raises(RuntimeError, match="device"):
+        torch.zeros(3, device="meta") + torch.zeros(3)
+
+
 def test_float32_half_and_strides():
     layer = dss.DSSLayer(6, 4, 16).float()
     u = torch.randn(6, 16, 2, dtype=torch.float32).permute(2, 1, 0)

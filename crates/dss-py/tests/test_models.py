@@ -132,16 +132,14 @@ def test_imported_checkpoints(tmp_path):
     from diagonal_ssm.torch import load_model
 
     found = 0
-    for config in sorted(GOLDEN.glob("ag1988/*.config.yaml")) + sorted(GOLDEN.glob("s4/*.config.yaml")):
+    folders = "ag1988", "s4", "annotated-s4"
+    for config in [path for folder in folders for path in sorted(GOLDEN.glob(f"{folder}/*.config.yaml"))]:
         name = config.name.removesuffix(".config.yaml")
-        places = [config.with_name(f"{name}.{ending}") for ending in ("pt", "pth", "dict.ckpt")]
+        endings = "pt", "pth", "dict.ckpt", "msgpack", "safetensors"
+        places = [config.with_name(f"{name}.{ending}") for ending in endings]
         file = next(place for place in places if place.exists())
         tensors = safetensors.load_file(config.with_name(f"{name}.io.safetensors"))
         x = tensors["tokens"] if "tokens" in tensors else tensors["values"]
-        if name == "block_nplr_sH":
-            with pytest.raises(ValueError, match="n_ssm: 8 with mode: nplr"):
-                diagonal_ssm.import_checkpoint(file, config=config)
-            continue
         model = diagonal_ssm.import_checkpoint(file, config=config, length=x.shape[1])
         lengths = tensors.get("lengths", np.full(len(x), x.shape[1]))
         rows = [one[:length] for one, length in zip(x, lengths)]
@@ -157,12 +155,14 @@ def test_imported_checkpoints(tmp_path):
             logits = module(torch.from_numpy(x), torch.from_numpy(lengths)).numpy()
         np.testing.assert_allclose(logits, tensors["logits"], atol=1e-5)
         found += 1
-    assert found >= 6
+    assert found >= 18
 
 
 def test_what_an_import_says(tmp_path):
-    file = GOLDEN / "ag1988" / "softmax_bn_post.pt"
-    with pytest.raises(ValueError, match="softmax_bn_post.pt: .*give it with length="):
+    """Of a checkpoint without a configuration."""
+    file = tmp_path / "last.pt"
+    file.write_bytes((GOLDEN / "ag1988" / "softmax_bn_post.pt").read_bytes())
+    with pytest.raises(ValueError, match="last.pt: .*give it with length="):
         diagonal_ssm.import_checkpoint(file)
     with pytest.raises(ValueError, match='variant must be one of .*"exp-no-scale"'):
         diagonal_ssm.import_checkpoint(file, variant="sofmax")
@@ -176,3 +176,27 @@ def test_what_an_import_says(tmp_path):
     module = load_model(tmp_path / "model.safetensors")
     with torch.no_grad():
         np.testing.assert_allclose(module(torch.from_numpy(tokens)[None])[0].numpy(), model.forward(tokens), atol=1e-5)
+
+
+def test_an_import_finds_the_configuration_of_its_training(tmp_path):
+    golden, file = GOLDEN / "ag1988", tmp_path / "run" / "checkpoints" / "last.pt"
+    file.parent.mkdir(parents=True)
+    file.write_bytes((golden / "softmax_bn_post.pt").read_bytes())
+    config = golden / "softmax_bn_post.config.yaml"
+    with pytest.warns(UserWarning, match="normalised over"):
+        wanted = diagonal_ssm.import_checkpoint(file, config=config)
+    hydra = tmp_path / "run" / ".hydra" / "config.yaml"
+    hydra.parent.mkdir()
+    hydra.write_bytes(config.read_bytes())
+    with pytest.warns(UserWarning) as said:
+        model = diagonal_ssm.import_checkpoint(file)
+    messages = [str(warning.message) for warning in said]
+    assert messages[0] == f"the configuration is {hydra}; give config= for another"
+    assert not any("pool" in message for message in messages)
+    tokens = np.arange(20) % 5
+    np.testing.assert_array_equal(model.forward(tokens), wanted.forward(tokens))
+    hydra.write_text("model: {n_layers: 7}")
+    with pytest.raises(ValueError, match=r"n_layers: .*7.*the configuration is .*config.yaml; give config= for"):
+        diagonal_ssm.import_checkpoint(file, length=40)
+    with pytest.warns(UserWarning, match="normalised over"):
+        assert diagonal_ssm.import_checkpoint(file, config=config).length == model.length

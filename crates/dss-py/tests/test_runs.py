@@ -138,6 +138,33 @@ def test_weights_and_biases(tmp_path):
         assert logged == list(zip(wanted["step"], wanted[key])), part
 
 
+def tensorboard_records(path):
+    """The events of a file, by their framing: length, its checksum, bytes, their checksum."""
+    data, records = path.read_bytes(), []
+    while data:
+        length = int.from_bytes(data[:8], "little")
+        records.append(data[12 : 12 + length])
+        data = data[16 + length :]
+    return records
+
+
+def test_tensorboard(tmp_path):
+    """Every value of the metrics is in the event file, once; also after the run was resumed."""
+    run = diagonal_ssm.train("files", waves(), out=tmp_path / "run", tensorboard=True, **SMALL)
+    assert run.settings["train.tensorboard"] is True
+    for run in (run, run.resume(epochs=3)):
+        records = tensorboard_records(pathlib.Path(run.path, "events.out.tfevents.dss"))
+        assert b"brain.Event" in records[0]
+        for part, key in (("train", "loss"), ("train", "lr"), ("val", "accuracy"), ("test", "accuracy")):
+            written = [record for record in records if f"{part}/{key}".encode() in record]
+            values = run.metrics[part][key]
+            assert len(written) == len(values) > 0
+            for record, value in zip(written, values):
+                assert np.float32(value).tobytes() in record, (part, key, value)
+    plain = diagonal_ssm.train("files", waves(), out=tmp_path / "plain", **SMALL)
+    assert not list(pathlib.Path(plain.path).glob("events*"))
+
+
 def test_an_error_in_a_callback_ends_the_training(tmp_path):
     def fail(event):
         if event["event"] == "step":

@@ -200,3 +200,38 @@ def test_two_python_threads():
         time.sleep(0.001)
     thread.join()
     assert counted > 3, "no other thread could run during an operation"
+
+
+def test_operations_overlap(tmp_path):
+    """Two trainings with one thread each wait for each other in the middle: neither would get there if one operation had to
+    end before another begins. How long two convolutions take together is printed, not tested."""
+    code = f"""
+import diagonal_ssm, test_runs, threading, time, torch
+from diagonal_ssm import torch as dss
+meeting, met = threading.Barrier(2, timeout=90), []
+def train(name):
+    def callback(event):
+        if event["event"] == "step" and name not in met:
+            meeting.wait()
+            met.append(name)
+    settings = dict(**test_runs.SMALL, out={str(tmp_path)!r} + "/" + name, threads=1, callback=callback)
+    diagonal_ssm.train("files", test_runs.waves(), **settings)
+def together(work, arguments):
+    threads = [threading.Thread(target=work, args=[argument]) for argument in arguments]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - start
+together(train, "ab")
+print(sorted(met))
+diagonal_ssm.set_num_threads(1)
+x, k = torch.randn(8, 8192, 64), torch.randn(1, 64, 8192)
+apart = sum(together(lambda x: dss.conv(x, k), [x]) for _ in range(2))
+both = together(lambda x: dss.conv(x, k), [x, x])
+print(f"two convolutions one after the other: {{1e3 * apart:.0f}} ms, together: {{1e3 * both:.0f}} ms")
+"""
+    met, figures = run(code).splitlines()
+    print(figures)
+    assert met == "['a', 'b']"

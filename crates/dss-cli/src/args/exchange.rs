@@ -44,14 +44,15 @@ pub struct ExportArgs {
 Examples:
   dss import speech.safetensors --to checkpoint.safetensors
   dss import last.ckpt --out model.safetensors
-  dss import weights.pt --config .hydra/config.yaml --out model.safetensors
+  dss import weights.pt --config other/config.yaml --out model.safetensors
   dss import weights.pt --variant exp --pool last --len 2048 --out model.safetensors
 
 Reads model files of `dss export`, and checkpoints of ag1988/dss, of the S4 repository (s4d.py, and its S4D and S4
 layers) and of annotated-s4: .pt and .pth of torch.save, Lightning's .ckpt, safetensors, flax's .msgpack. Nothing in
-them is executed. What the tensors do not say comes from the options, then from --config, then from the file itself;
-assumptions are printed to standard error. The checkpoint has all weights in single precision, as training and the
-library `dss-nn` read them.")]
+them is executed. What the tensors do not say comes from the options, then from --config, then from the file itself,
+then from FILE's NAME.config.yaml, config.yaml or .hydra/config.yaml beside it or up to two folders above. Which
+configuration was found there, and every assumption, is printed to standard error. The checkpoint has all weights in
+single precision, as training and the library `dss-nn` read them.")]
 pub struct ImportArgs {
     /// The model file or checkpoint
     #[arg(value_name = "FILE")]
@@ -67,7 +68,7 @@ pub struct ImportArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Checkpoints of other programs")]
 pub struct ForeignArgs {
-    /// The configuration of its training (Hydra's config.yaml)
+    /// The configuration of its training (Hydra's config.yaml) [default: the one in the checkpoint, or near it]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Length L of its sequences: the softmax is normalised over it

@@ -36,11 +36,11 @@ fn an_imported_checkpoint_predicts() {
 #[test]
 fn what_is_not_said_is_asked_for() {
     let folder = Folder::new();
-    let plain = golden("ag1988/softmax_bn_post.pt");
-    let ran = folder.run(&["import", &plain, "--to", "m.safetensors"]);
+    std::fs::copy(golden("ag1988/softmax_bn_post.pt"), folder.path("plain.pt")).unwrap();
+    let ran = folder.run(&["import", "plain.pt", "--to", "m.safetensors"]);
     ran.fails(2, &["--len"]);
     assert!(!folder.path("m.safetensors").exists());
-    let args = ["import", &plain, "--len", "40", "--pool", "last", "--to", "m.safetensors"];
+    let args = ["import", "plain.pt", "--len", "40", "--pool", "last", "--to", "m.safetensors"];
     let ran = folder.run(&args).ok();
     assert!(ran.err.contains("variant = softmax") && !ran.err.contains("pool"), "{}", ran.err);
     let clip = golden("refuse/clip.pt");
@@ -50,6 +50,36 @@ fn what_is_not_said_is_asked_for() {
     let own = folder.run(&["import", "m.safetensors", "--len", "9", "--to", "x.safetensors"]);
     own.fails(2, &["leave out --len"]);
     assert!(!folder.path("x.safetensors").exists());
+}
+
+#[test]
+fn a_configuration_near_a_checkpoint_is_announced() {
+    let folder = Folder::new();
+    let (plain, config) =
+        (golden("ag1988/softmax_bn_post.pt"), golden("ag1988/softmax_bn_post.config.yaml"));
+    std::fs::create_dir_all(folder.path("run/.hydra")).unwrap();
+    std::fs::create_dir_all(folder.path("run/checkpoints")).unwrap();
+    std::fs::copy(&plain, folder.path("run/checkpoints/last.pt")).unwrap();
+    std::fs::copy(&config, folder.path("run/.hydra/config.yaml")).unwrap();
+    let import = |name: &str, more: &[&str]| {
+        let args = ["import", "run/checkpoints/last.pt", "--to", name];
+        folder.run(&[&args[..], more].concat())
+    };
+    let err = import("near.safetensors", &[]).ok().err;
+    let hydra = Path::new(".hydra").join("config.yaml").display().to_string();
+    assert!(
+        err.contains(&hydra) && err.contains("--config") && !err.contains("assumed pool"),
+        "{err}"
+    );
+    let err = import("given.safetensors", &["--config", &config]).ok().err;
+    assert!(!err.contains(&hydra), "{err}");
+    let [near, given] = ["near", "given"]
+        .map(|name| std::fs::read(folder.path(format!("{name}.safetensors"))).unwrap());
+    assert!(near == given);
+    // What is wrong in it is said with its name; another one goes before it.
+    std::fs::write(folder.path("run/.hydra/config.yaml"), "model: {n_layers: 7}\n").unwrap();
+    import("x.safetensors", &[]).fails(1, &["n_layers", &hydra, "--config"]);
+    import("x.safetensors", &["--config", &config]).ok();
 }
 
 #[test]

@@ -37,9 +37,12 @@ enum Kind {
     S4d,
 }
 
-pub(super) fn import(checkpoint: &Checkpoint<'_>, options: &ImportOptions) -> Result<Imported> {
-    let tensors = Tensors::new(checkpoint);
-    let settings = options.settings.as_ref().or(checkpoint.settings.as_ref());
+pub(super) fn import(
+    checkpoint: &Checkpoint<'_>,
+    settings: Option<Settings>,
+    options: &ImportOptions,
+) -> Result<Imported> {
+    let (tensors, settings) = (Tensors::new(checkpoint), settings.as_ref());
     let mut notes = Vec::new();
     let kind = recognise(&tensors)?;
     refuse(&tensors, settings, options)?;

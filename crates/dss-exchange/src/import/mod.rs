@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
+use crate::nearby::Nearby;
 use crate::settings::Settings;
 use choices::Choices;
 use names::{HeadNames, Names, NormNames};
@@ -52,8 +53,10 @@ pub enum Pooling {
 /// What the tensors do not say. Everything left open comes from the configuration or is assumed.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// The configuration beside the file; one inside it is used if this is `None`.
+    /// The configuration of its training; one inside the file is used if this is `None`.
     pub settings: Option<Settings>,
+    /// A configuration that was found near the file, for one that has none inside: see [`Nearby::find`].
+    pub nearby: Option<Nearby>,
     /// L: the length that the softmax is normalised over.
     pub len: Option<usize>,
     /// The kernel of DSS.
@@ -90,13 +93,34 @@ pub struct Imported {
 /// surplus or of a wrong shape is named.
 pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Imported> {
     let checkpoint = Checkpoint::open(bytes)?;
-    if annotated::is_one(&checkpoint) {
-        return annotated::import(&checkpoint, options);
+    let said = options.settings.as_ref().or(checkpoint.settings.as_ref());
+    let nearby = options.nearby.as_ref().filter(|_| said.is_none());
+    let settings = said.or(nearby.map(|nearby| &nearby.settings)).cloned();
+    let imported = if annotated::is_one(&checkpoint) {
+        annotated::import(&checkpoint, settings, options)
+    } else {
+        import_torch(&checkpoint, settings, options)
+    };
+    let Some(Nearby { path, .. }) = nearby else { return imported };
+    let note = format!("the configuration is {}; give --config for another", path.display());
+    match imported {
+        Ok(mut imported) => {
+            imported.notes.insert(0, note);
+            Ok(imported)
+        }
+        Err(error) => Err(error.with(&note)),
     }
-    let names = Names::recognise(&checkpoint)?;
-    let settings = options.settings.clone().or_else(|| checkpoint.settings.clone());
+}
+
+/// Of the programs that use PyTorch.
+fn import_torch(
+    checkpoint: &Checkpoint<'_>,
+    settings: Option<Settings>,
+    options: &ImportOptions,
+) -> Result<Imported> {
+    let names = Names::recognise(checkpoint)?;
     let mut choices = Choices::new(settings, &names);
-    let tensors = Tensors::new(&checkpoint);
+    let tensors = Tensors::new(checkpoint);
     names.refuse_tensors(&tensors)?;
     choices.refuse_settings()?;
 

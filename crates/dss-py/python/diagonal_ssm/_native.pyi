@@ -73,6 +73,7 @@ def block_backward(
 ) -> None: ...
 def import_checkpoint(
     data: bytes,
+    path: str | PathLike[str],
     config: Optional[str],
     len: Optional[int],
     variant: Optional[str],
@@ -122,8 +123,15 @@ class NativeModel:
 
 @final
 class NativeStream:
-    def push(self, positions: npt.NDArray[Any], answers: int) -> npt.NDArray[np.float32]: ...
+    """A sequence that arrives bit by bit: what `diagonal_ssm.Stream` is made of."""
+
+    def push(self, positions: npt.NDArray[Any], answers: int) -> npt.NDArray[np.float32]:
+        """Takes positions [L] or [L, C] and gives the outputs after each of the last `answers`: [answers, O]."""
+
     @property
     def position(self) -> int: ...
-    def reset(self) -> None: ...
-    def state(self) -> bytes: ...
+    def reset(self) -> None:
+        """Back to the beginning."""
+
+    def state(self) -> bytes:
+        """All that the stream remembers."""

@@ -45,14 +45,17 @@ def import_checkpoint(
     discretisation: Optional[str] = None,
     dt: Optional[str] = None,
 ) -> Model:
-    """The model in a checkpoint of ag1988/dss or of the S4 repository, as `dss import` reads it; nothing is executed.
+    """The model in a checkpoint of ag1988/dss, of the S4 repository or of annotated-s4, as `dss import` reads it; nothing
+    is executed.
 
-    What tensors do not say comes from the arguments, else from `config`, else from the file itself; the rest is assumed,
-    with a warning for each assumption. `Model.save` writes it for `dss` and for `diagonal_ssm.torch.load_model`.
+    What tensors do not say comes from the arguments, else from `config`, else from the file itself, else from a
+    configuration near it; the rest is assumed. A warning names that configuration, and each assumption. `Model.save`
+    writes the model for `dss` and for `diagonal_ssm.torch.load_model`.
 
     Args:
-        path: a .pt, .pth, .ckpt or .safetensors file.
-        config: the configuration of its training (Hydra's config.yaml).
+        path: a .pt, .pth, .ckpt, .safetensors or .msgpack file.
+        config: the configuration of its training (Hydra's config.yaml). Without it and without one in the file, that is
+            NAME.config.yaml, config.yaml or .hydra/config.yaml beside the file or up to two folders above.
         length: L of its sequences, which the softmax is normalised over.
         variant: the kernel of DSS, "softmax", "exp" or "exp-no-scale".
         pool: what the head reads, "mean", "last" or "none" (every position).
@@ -72,7 +75,7 @@ def import_checkpoint(
             raise ValueError(f"{name} must be at least {least}, but is {given}")
     try:
         made, notes = _native.import_checkpoint(
-            data, text, length, variant, pool, kernel_len, prenorm, discretisation, dt
+            data, path, text, length, variant, pool, kernel_len, prenorm, discretisation, dt
         )
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {_in_python(str(error))}") from None

@@ -327,6 +327,7 @@ class S4Layer(SSMLayer):
         self.c = nn.Parameter(c.reshape(-1, d_model, len(lam), 2))
 
     def kernel(self, length: int) -> Tensor:
+        """K [C, H, taps] for sequences of `length`, at most `l_max`."""
         if min(length, self.kernel_len or length) > self.norm_len:
             raise ValueError(f"this S4 layer takes sequences of at most l_max = {self.l_max}, but they have {length}")
         return super().kernel(length)

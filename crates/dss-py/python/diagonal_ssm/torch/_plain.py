@@ -43,9 +43,9 @@ def modes(kind: str, params: Sequence[Tensor], norm_len: int) -> tuple[Tensor, T
 
 def _sums(found: tuple[Tensor, Tensor, Tensor], taps: int, norm_len: int) -> Tensor:
     zeta, c, decays = found
-    if not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling() and not decays.is_meta:
         return dss_model.kernel(zeta, c, decays, taps, norm_len)
-    # A compiler cannot look at the values: both kinds of modes are summed.
+    # A compiler cannot look at the values, and the meta device has none: both kinds of modes are summed.
     k = dss_model.exponential_sums(zeta, c * decays, taps)
     start = torch.exp(zeta * max(norm_len - taps, 0))
     return k + dss_model.exponential_sums(zeta, c * ~decays * start, taps).flip(2)
