@@ -65,6 +65,11 @@ fn tasks_and_presets_are_listed() {
     for part in dss_data::TaskConfig::NAMES.iter().chain(&["paper", "authors", "(default)"]) {
         assert!(out.contains(part), "no {part} in {out}");
     }
+    for model in dss_train::config::MODELS {
+        let line = out.lines().find(|line| line.split_whitespace().next() == Some(model.name));
+        let line = line.unwrap_or_else(|| panic!("no {} in {out}", model.name));
+        assert!(line.ends_with(&format!(" {}", model.about())), "{line}");
+    }
 }
 
 #[test]
