@@ -275,21 +275,21 @@ fn kernel_table(report: &Report) -> Vec<Vec<String>> {
 }
 
 fn causality(found: &Causality) -> String {
-    let share = |leak: f64| if leak == 0.0 { "none".to_owned() } else { format!("{leak:.0e}") };
     match found {
+        Causality::Causal { positions, leak: 0.0 } => {
+            format!("yes: with the input changed at {}, no earlier output moved", list(positions))
+        }
         Causality::Causal { positions, leak } => format!(
-            "yes: the input was changed at {}, earlier outputs moved by {} of the largest change",
-            list(positions),
-            share(*leak)
+            "yes: with the input changed at {}, earlier outputs moved by {leak:.0e} of the largest change: rounding",
+            list(positions)
         ),
         Causality::LooksAhead { leak, by_design: true, .. } => format!(
-            "no, by design: the model is bidirectional (earlier outputs moved by {} of the largest change)",
-            share(*leak)
+            "no, by design: the model is bidirectional (with the input changed, earlier outputs moved by {leak:.0e} of the \
+             largest change)"
         ),
         Causality::LooksAhead { positions, leak, by_design: false } => format!(
-            "NO: the input was changed at {}, earlier outputs moved by {} of the largest change",
-            list(positions),
-            share(*leak)
+            "NO: with the input changed at {}, earlier outputs moved by {leak:.0e} of the largest change",
+            list(positions)
         ),
         Causality::Unknown { why } => format!("not checked: {why}"),
     }
