@@ -77,7 +77,7 @@ fn wrong_settings_are_wrong_usage() {
     let folder = Folder::new();
     let show = |set: &str| folder.run(&["config", "show", "listops", "--set", set]);
     show("layer=3").fails(2, &["--set layer=3", "did you mean `model.layers`?", "hint: "]);
-    show("h=0").fails(2, &["--set h=0: [model] h must be at least 1, but is 0"]);
+    show("h=0").fails(2, &["--set h=0: [model] h must be at least 1, but is 0: try 1"]);
     show("batch=many").fails(2, &["train.batch", "expected a whole number"]);
     show("lr=-1").fails(2, &["--set lr=-1", "train.lr", "greater than 0"]);
     show("seed=1").fails(2, &["`task.seed` or `train.seed`"]);
