@@ -305,6 +305,9 @@ fn no_model_gives_an_empty_inspection() {
         let shown = report.layers.len() + report.portraits.len();
         assert!(shown >= report.model.layers, "{}: {shown}", model.name);
         assert!(!pictures(&found).is_empty(), "{}", model.name);
+        // Words, without the names of types.
+        let why = &report.past_end.why;
+        assert!(!why.contains("Mixer") && !why.contains("Layer:"), "{}: {why}", model.name);
     }
 }
 
