@@ -29,7 +29,7 @@ pub fn list() -> Result<ExitCode, Failure> {
     for (title, overlays) in [("Models (--model)", MODELS), ("Ablations (--ablation)", ABLATIONS)] {
         let _ = writeln!(out, "\n{title}");
         for overlay in overlays {
-            let _ = writeln!(out, "  {:<18}{}", overlay.name, overlay.about());
+            let _ = writeln!(out, "  {:<20}{}", overlay.name, overlay.about());
         }
     }
     output::bytes(out.as_bytes())?;

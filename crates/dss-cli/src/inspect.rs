@@ -54,10 +54,15 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     }
     if let (Some(dir), false) = (&out, args.no_pictures) {
         let count = draw(&found, dir)?;
-        written.push(format!("{count} pictures in {}", text::shell(dir)));
+        if count > 0 {
+            let files = plural(count as u64, "picture");
+            written.push(format!("{files} in {}", text::shell(dir)));
+        }
         if is_run {
             let page = write_report(&args.model)?;
-            written.push(format!("the same pictures in {}", text::shell(&page)));
+            let what =
+                if count > 0 { "the same pictures" } else { "no picture to draw; the report is" };
+            written.push(format!("{what} in {}", text::shell(&page)));
         }
     }
     for line in written {
@@ -88,7 +93,7 @@ fn tables(report: &Report) -> String {
     let mut out = head(report);
     out += "\n\n";
     if report.layers.is_empty() && report.portraits.is_empty() {
-        out += "Its layers have no modes, kernels, attention or recurrent matrices to show.\n\n";
+        out += "There is nothing to show of its layers: their numbers are not finite.\n\n";
     }
     if !report.portraits.is_empty() {
         out += "Layers\n";
@@ -98,9 +103,11 @@ fn tables(report: &Report) -> String {
     if !report.layers.is_empty() {
         out += "Modes\n";
         out += &table(&modes_table(report));
-        out += "\nΔ\n";
-        out += &table(&delta_table(report));
-        out += &outliers(report);
+        if !report.layers.iter().all(has_fixed_step) {
+            out += "\nΔ\n";
+            out += &table(&delta_table(report));
+            out += &outliers(report);
+        }
         out += "\nKernels\n";
         out += &table(&kernel_table(report));
         out += "\n";
@@ -175,6 +182,11 @@ fn portraits_table(report: &Report) -> String {
             PortraitNumbers::Rate { eigenvalues, greatest_re, growing } => {
                 format!("greatest Re λ {}, {}", short(*greatest_re), of(*eigenvalues, *growing))
             }
+            PortraitNumbers::Frequencies { frequencies, gain, constant, half } => format!(
+                "{} times its input; half of it at {half} of {frequencies} frequencies, {} at 0",
+                short(*gain),
+                per_cent(*constant)
+            ),
             PortraitNumbers::Kernels { peaks } => format!(
                 "{}; argmax |K|: median {}, 95th percentile {}",
                 plural(peaks.kernels as u64, "kernel"),
@@ -185,6 +197,12 @@ fn portraits_table(report: &Report) -> String {
         format!("  {:>5}   {name}: {numbers}\n", layer + 1)
     });
     lines.collect()
+}
+
+/// Whether Δ is 1 and no parameter.
+fn has_fixed_step(layer: &LayerReport) -> bool {
+    let Spread { least, greatest, .. } = layer.delta_re.delta;
+    layer.delta_im.is_none() && (least, greatest) == (1.0, 1.0)
 }
 
 fn delta_table(report: &Report) -> Vec<Vec<String>> {
@@ -257,21 +275,21 @@ fn kernel_table(report: &Report) -> Vec<Vec<String>> {
 }
 
 fn causality(found: &Causality) -> String {
-    let share = |leak: f64| if leak == 0.0 { "none".to_owned() } else { format!("{leak:.0e}") };
     match found {
+        Causality::Causal { positions, leak: 0.0 } => {
+            format!("yes: with the input changed at {}, no earlier output moved", list(positions))
+        }
         Causality::Causal { positions, leak } => format!(
-            "yes: the input was changed at {}, earlier outputs moved by {} of the largest change",
-            list(positions),
-            share(*leak)
+            "yes: with the input changed at {}, earlier outputs moved by {leak:.0e} of the largest change: rounding",
+            list(positions)
         ),
         Causality::LooksAhead { leak, by_design: true, .. } => format!(
-            "no, by design: the model is bidirectional (earlier outputs moved by {} of the largest change)",
-            share(*leak)
+            "no, by design: the model is bidirectional (with the input changed, earlier outputs moved by {leak:.0e} of the \
+             largest change)"
         ),
         Causality::LooksAhead { positions, leak, by_design: false } => format!(
-            "NO: the input was changed at {}, earlier outputs moved by {} of the largest change",
-            list(positions),
-            share(*leak)
+            "NO: with the input changed at {}, earlier outputs moved by {leak:.0e} of the largest change",
+            list(positions)
         ),
         Causality::Unknown { why } => format!("not checked: {why}"),
     }
@@ -290,6 +308,10 @@ fn three(spread: Option<Spread>) -> Vec<String> {
         Some(Spread { low, median, high, .. }) => [low, median, high].map(short).to_vec(),
         None => words(&["-", "-", "-"]),
     }
+}
+
+fn per_cent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 /// Three digits.

@@ -153,10 +153,13 @@ impl ModelConfig {
             return Err(Error::setting(&[], "the training length must be at least 1, but is 0"));
         }
         if self.layers == 0 {
-            return Err(Error::setting(&["model.layers"], "layers must be at least 1, but is 0"));
+            return Err(Error::setting(
+                &["model.layers"],
+                "layers must be at least 1, but is 0: try 1",
+            ));
         }
         if self.h == 0 {
-            return Err(Error::setting(&["model.h"], "h must be at least 1, but is 0"));
+            return Err(Error::setting(&["model.h"], "h must be at least 1, but is 0: try 1"));
         }
         let Self { last_gain, dropout, norm_eps, .. } = *self;
         if !(last_gain > 0.0 && last_gain <= 1e4) {

@@ -19,6 +19,9 @@ pub enum Error {
         /// What was expected and what came.
         what: String,
     },
+    /// What this model does not do: a length, a stream, another rate.
+    #[error("{0}")]
+    Refused(String),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {
@@ -43,6 +46,10 @@ pub enum Error {
 impl Error {
     pub(crate) fn config(keys: &'static [&'static str], what: impl Into<String>) -> Self {
         dss_format::Error::Setting { keys, what: what.into() }.into()
+    }
+
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
+        Self::Refused(what.into())
     }
 
     pub(crate) fn invalid(op: &'static str, what: impl Into<String>) -> Self {

@@ -172,14 +172,14 @@ impl Model {
                 "this model has learned positions for sequences of length up to {}, but got {l}; shorten the sequence",
                 self.io.len
             );
-            return Err(Error::invalid("Model", what));
+            return Err(Error::refused(what));
         }
         if !self.stages.is_empty() && !(1..=self.stack_len).contains(&l) {
             let what = format!(
                 "this model takes sequences of 1 to {} positions, but got {l}; shorten the sequence",
                 self.stack_len
             );
-            return Err(Error::invalid("Model", what));
+            return Err(Error::refused(what));
         }
         let l = self.config.positions_for(l);
         self.layers.iter().try_for_each(|block| block.mixer.get().check_len(l))

@@ -58,6 +58,8 @@ enum End {
 pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
     let path = runs::model_file(&args.model)?;
     let model = Model::load(&path).map_err(|e| named(&path, e))?;
+    // Before anything is said about the stream.
+    model.state()?;
     refuse_table_of_texts(model.meta(), &args)?;
     // Not only at the end of the stream, when nothing can be done about it.
     if let Some(folder) = args.state.as_deref().and_then(Path::parent)

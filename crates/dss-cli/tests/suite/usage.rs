@@ -65,6 +65,11 @@ fn tasks_and_presets_are_listed() {
     for part in dss_data::TaskConfig::NAMES.iter().chain(&["paper", "authors", "(default)"]) {
         assert!(out.contains(part), "no {part} in {out}");
     }
+    for model in dss_train::config::MODELS {
+        let line = out.lines().find(|line| line.split_whitespace().next() == Some(model.name));
+        let line = line.unwrap_or_else(|| panic!("no {} in {out}", model.name));
+        assert!(line.ends_with(&format!(" {}", model.about())), "{line}");
+    }
 }
 
 #[test]
@@ -72,7 +77,7 @@ fn wrong_settings_are_wrong_usage() {
     let folder = Folder::new();
     let show = |set: &str| folder.run(&["config", "show", "listops", "--set", set]);
     show("layer=3").fails(2, &["--set layer=3", "did you mean `model.layers`?", "hint: "]);
-    show("h=0").fails(2, &["--set h=0: [model] h must be at least 1, but is 0"]);
+    show("h=0").fails(2, &["--set h=0: [model] h must be at least 1, but is 0: try 1"]);
     show("batch=many").fails(2, &["train.batch", "expected a whole number"]);
     show("lr=-1").fails(2, &["--set lr=-1", "train.lr", "greater than 0"]);
     show("seed=1").fails(2, &["`task.seed` or `train.seed`"]);

@@ -42,7 +42,7 @@ impl MixerSettings for CkconvConfig {
     fn validate(&self, context: &MixerContext) -> Result<()> {
         validate_forwards("ckconv", context)?;
         validate_count(&["model.mixer.width"], "width", self.width)?;
-        validate_positive(&["model.mixer.omega"], "omega", self.omega)
+        validate_positive(&["model.mixer.omega"], "omega", self.omega, Self::default().omega)
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {

@@ -88,8 +88,9 @@ impl MixerSettings for DssConfig {
     fn validate(&self, context: &MixerContext) -> Result<()> {
         let n = self.n;
         if self.lambda_init == LambdaInit::SkewHippo && n > MAX_N {
-            let what =
-                format!("n must be at most {MAX_N} with lambda_init = \"skew-hippo\", but is {n}");
+            let what = format!(
+                "n must be at most {MAX_N} with lambda_init = \"skew-hippo\", but is {n}: try {MAX_N}"
+            );
             return Err(Error::setting(&["model.mixer.n"], what));
         }
         self.shared().validate_systems(context.h)?;

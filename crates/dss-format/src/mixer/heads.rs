@@ -17,7 +17,7 @@ pub(super) fn validate_heads(
     keys: &'static [&'static str],
 ) -> Result<()> {
     if heads == 0 {
-        return Err(Error::setting(keys, "heads must be at least 1, but is 0"));
+        return Err(Error::setting(keys, "heads must be at least 1, but is 0: try 1"));
     }
     if width.is_multiple_of(heads) {
         return Ok(());

@@ -67,8 +67,10 @@ impl MixerSettings for LipschitzRnnConfig {
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
         validate_forwards("lipschitz-rnn", context)?;
-        validate_positive(&["model.mixer.step"], "step", self.step)?;
-        validate_positive(&["model.mixer.init_std"], "init_std", self.init_std)?;
+        let default = Self::default();
+        validate_positive(&["model.mixer.step"], "step", self.step, default.step)?;
+        let std = self.init_std;
+        validate_positive(&["model.mixer.init_std"], "init_std", std, default.init_std)?;
         let Self { beta, gamma, .. } = *self;
         if !(0.5..=1.0).contains(&beta) {
             let nearest = if beta > 1.0 { 1.0 } else { 0.5 };
@@ -76,7 +78,7 @@ impl MixerSettings for LipschitzRnnConfig {
             return Err(Error::setting(&["model.mixer.beta"], what));
         }
         if !(gamma >= 0.0 && gamma.is_finite()) {
-            let what = format!("gamma must be at least 0, but is {gamma}");
+            let what = format!("gamma must be at least 0, but is {gamma}: try 0");
             return Err(Error::setting(&["model.mixer.gamma"], what));
         }
         Ok(())

@@ -9,7 +9,7 @@
 //! | `d` | `[H]` | weight of the input itself |
 //! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection after GELU, 2H with GLU |
 
-use super::recurrent::{recurrent_tensor, validate_count, validate_forwards};
+use super::recurrent::{recurrent_tensor, validate_count, validate_forwards, validate_positive};
 use super::settings::settings;
 use super::ssm::d_and_out;
 use super::{MixerContext, MixerSettings};
@@ -50,7 +50,8 @@ impl MixerSettings for LruConfig {
                 format!("0 <= r_min < r_max < 1 must hold, but they are {r_min} and {r_max}");
             return Err(Error::setting(&["model.mixer.r_min", "model.mixer.r_max"], what));
         }
-        super::recurrent::validate_positive(&["model.mixer.max_phase"], "max_phase", max_phase)
+        let default = Self::default().max_phase;
+        validate_positive(&["model.mixer.max_phase"], "max_phase", max_phase, default)
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {

@@ -63,7 +63,7 @@ impl MixerSettings for OdeRnnConfig {
         validate_count(&["model.mixer.width"], "width", self.width)?;
         validate_count(&["model.mixer.field_layers"], "field_layers", self.field_layers)?;
         validate_count(&["model.mixer.substeps"], "substeps", self.substeps)?;
-        validate_positive(&["model.mixer.step"], "step", self.step)
+        validate_positive(&["model.mixer.step"], "step", self.step, Self::default().step)
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {

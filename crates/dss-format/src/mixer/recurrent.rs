@@ -19,19 +19,22 @@ pub(super) fn validate_count(key: &'static [&'static str], name: &str, count: us
     if count > 0 {
         return Ok(());
     }
-    Err(Error::setting(key, format!("{name} must be at least 1, but is 0")))
+    Err(Error::setting(key, format!("{name} must be at least 1, but is 0: try 1")))
 }
 
-/// A number that must be above 0 and finite.
+/// A number that must be above 0 and finite. Of those there is no nearest: tried is the number without its sign, or the
+/// default.
 pub(super) fn validate_positive(
     key: &'static [&'static str],
     name: &str,
     number: f64,
+    default: f64,
 ) -> Result<()> {
     if number > 0.0 && number.is_finite() {
         return Ok(());
     }
-    Err(Error::setting(key, format!("{name} must be above 0, but is {number}")))
+    let tried = if number < 0.0 && number.is_finite() { -number } else { default };
+    Err(Error::setting(key, format!("{name} must be above 0, but is {number}: try {tried}")))
 }
 
 /// A tensor of the recurrent part: no weight decay, and the learning rate of Λ.

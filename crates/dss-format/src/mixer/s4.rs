@@ -34,9 +34,9 @@ impl MixerSettings for S4Config {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
+        self.shared().validate_pairs("s4")?;
         self.shared().validate()?;
         self.shared().validate_systems(context.h)?;
-        self.shared().validate_pairs("s4")?;
         let taps = self.shared().taps(context.len);
         if taps > MAX_TAPS {
             let what = format!(

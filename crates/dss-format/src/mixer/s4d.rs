@@ -59,9 +59,9 @@ impl MixerSettings for S4dConfig {
     }
 
     fn validate(&self, context: &MixerContext) -> Result<()> {
+        self.shared().validate_pairs("s4d")?;
         self.shared().validate()?;
-        self.shared().validate_systems(context.h)?;
-        self.shared().validate_pairs("s4d")
+        self.shared().validate_systems(context.h)
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {

@@ -45,7 +45,10 @@ impl SsmSettings {
     /// Every number is in its range.
     pub(super) fn validate(&self) -> Result<()> {
         if self.n == 0 {
-            return Err(Error::setting(&["model.mixer.n"], "n must be at least 1, but is 0"));
+            return Err(Error::setting(
+                &["model.mixer.n"],
+                "n must be at least 1, but is 0: try 1",
+            ));
         }
         validate_deltas(self.delta_min, self.delta_max)
     }
@@ -53,11 +56,13 @@ impl SsmSettings {
     /// N is even: one of each conjugate pair is stored.
     pub(super) fn validate_pairs(&self, mixer: &str) -> Result<()> {
         let (n, most) = (self.n, 2 * MAX_N);
-        if n.is_multiple_of(2) && n <= most {
+        if n > 0 && n.is_multiple_of(2) && n <= most {
             return Ok(());
         }
-        let what =
-            format!("n must be even and at most {most} with mixer = \"{mixer}\", but is {n}");
+        let nearest = n.saturating_add(1).clamp(2, most);
+        let what = format!(
+            "n must be even and from 2 to {most} with mixer = \"{mixer}\", but is {n}: try {nearest}"
+        );
         Err(Error::setting(&["model.mixer.n"], what))
     }
 

@@ -99,7 +99,7 @@ impl StateSpace for DssLayer {
                 "this layer was made for sequences of length up to {len}, but got {l}: {growing} of its modes have \
                  Re λ > 0, and their softmax kernel ends there; shorten the sequence"
             );
-            return Err(Error::invalid("DssLayer", what));
+            return Err(Error::refused(what));
         }
         Ok(())
     }

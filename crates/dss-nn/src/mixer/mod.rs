@@ -141,7 +141,7 @@ mixers! {
 
 fn not_a_mixer(config: &MixerConfig) -> Error {
     let what = format!("{} is a whole stack and not a mixer: make a Model of it", config.kind());
-    Error::invalid("Mixer", what)
+    Error::refused(what)
 }
 
 /// A part of a model.
@@ -216,7 +216,7 @@ pub trait SequenceMixer: HasContext + Debug {
     /// # Errors
     /// If nothing can be carried.
     fn carried(&self, _batch: usize) -> Result<Tensor<4>> {
-        Err(Error::invalid("carried", "this mixer carries no state from window to window"))
+        Err(Error::refused("this mixer carries no state from window to window"))
     }
 
     /// What a window `[B, L, H]` gets from the windows before it, `[B, L, H]`; then `carried` includes this window's
@@ -254,7 +254,7 @@ pub trait SequenceMixer: HasContext + Debug {
 /// Sequences have at least one position.
 fn at_least_one(l: usize) -> Result<()> {
     match l {
-        0 => Err(Error::invalid("SequenceMixer", "a sequence must have at least one position")),
+        0 => Err(Error::refused("a sequence must have at least one position")),
         _ => Ok(()),
     }
 }
@@ -268,13 +268,13 @@ fn up_to(part: &str, l: usize, len: usize) -> Result<()> {
     let what = format!(
         "{part} made for sequences of length up to {len}, but got {l}; shorten the sequence"
     );
-    Err(Error::invalid("SequenceMixer", what))
+    Err(Error::refused(what))
 }
 
 /// There is no state of a mixer, and why.
 fn whole_only(why: &str) -> Result<MixerState> {
     let what = format!("{why}: such a layer takes whole sequences only");
-    Err(Error::invalid("SequenceMixer::state", what))
+    Err(Error::refused(what))
 }
 
 /// No state of a mixer that sees what follows a position.
@@ -287,7 +287,7 @@ fn check_forwards(context: &MixerContext) -> Result<()> {
 
 /// A mixer whose steps have no duration cannot run at another rate.
 fn no_step() -> Error {
-    Error::invalid("at_step", "this mixer has no step, so it cannot run at another rate")
+    Error::refused("this mixer has no step, so it cannot run at another rate")
 }
 
 /// One pass over a batch, as a mixer sees it.

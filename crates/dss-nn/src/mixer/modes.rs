@@ -50,6 +50,12 @@ impl Modes {
         self.lambda.iter().filter(|z| z[0] > 0.0).count()
     }
 
+    /// Whether there is nothing but decay: Λ is real, and Δ is 1.
+    pub fn are_decays(&self) -> bool {
+        let mut delta_logs = self.delta_log_re.iter().chain(&self.delta_log_im);
+        self.lambda.iter().all(|z| z[1] == 0.0) && delta_logs.all(|x| *x == 0.0)
+    }
+
     /// Half-lives in steps of all modes with Re λ ≤ 0 in all their channels, `[modes·H/S]`; infinite for Re λ = 0. None of S4.
     pub fn half_lives(&self) -> Vec<f64> {
         if self.step == ModeStep::LowRank {

@@ -163,7 +163,7 @@ impl SequenceMixer for NystromLayer {
             "the landmarks of Nyströmformer are spread over {len} positions, but the sequence has {l}; shorten it, or \
              train with a larger model.mixer.padded_len"
         );
-        Err(Error::invalid("NystromLayer", what))
+        Err(Error::refused(what))
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {

@@ -3,7 +3,9 @@
 use burn::tensor::Tensor;
 use dss_kernels::eigenvalues;
 
+use super::heads::split;
 use super::modes::Eigenvalue;
+use crate::composed::constant;
 
 /// Something of a layer that can be drawn.
 #[derive(Debug, Clone)]
@@ -28,6 +30,13 @@ pub enum Subject {
     },
     /// Kernels of dense convolutions, `[out, in, taps]`.
     Kernels(Tensor<3>),
+    /// What a Fourier transform over the positions makes of an example.
+    Frequencies {
+        /// `[frequencies, H]`, from frequency 0 up.
+        values: Tensor<2>,
+        /// The root mean square of all its outputs over that of its inputs.
+        gain: f64,
+    },
 }
 
 /// Where the eigenvalues of a matrix lie if it keeps the size of a state.
@@ -64,5 +73,53 @@ impl Portrait {
     /// The weights `[1, heads, M, L]` of an example.
     pub(super) fn attention(name: &'static str, weights: Tensor<4>) -> Self {
         Self { name, subject: Subject::Attention(weights.squeeze_dim(0)) }
+    }
+
+    /// The weights of heads that share the channels of q `[1, L, Q]`, whichever way they are computed: `attend` maps
+    /// values `[1, L, Q]` linearly to answers `[1, L, Q]`.
+    ///
+    /// The answers to unit vectors are columns of the weights. A pass gives as many as a head has channels.
+    pub(super) fn attention_of(
+        q: &Tensor<3>,
+        heads: usize,
+        attend: impl Fn(Tensor<3>) -> Tensor<3>,
+    ) -> Self {
+        let [_, l, width] = q.dims();
+        let d = width / heads;
+        let columns = |first: usize| {
+            let is_one = |i: usize| i / width == first + i % width % d;
+            let values = (0..l * width).map(|i| f64::from(is_one(i))).collect();
+            let answers = attend(constant(values, [1, l, width], &q.device(), q.dtype()));
+            split(answers, heads)
+        };
+        let weights = Tensor::cat((0..l).step_by(d).map(columns).collect(), 3);
+        Self::attention("attention", weights.narrow(3, 0, l))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{DType, Device};
+
+    use super::*;
+    use crate::mixer::heads::join;
+    use crate::random::{normal, stream};
+
+    #[test]
+    fn answers_to_unit_vectors_are_the_weights() {
+        // Two heads of three channels: five passes, the last one for one column.
+        let (heads, d, l) = (2, 3, 13);
+        let device = Device::flex();
+        let numbers = |count, name| normal(count, &mut stream(1, name));
+        let weights: Tensor<4> =
+            constant(numbers(heads * l * l, "w"), [1, heads, l, l], &device, DType::F64);
+        let q = constant(numbers(l * heads * d, "q"), [1, l, heads * d], &device, DType::F64);
+        let attend = |v| join(weights.clone().matmul(split(v, heads)));
+        let Subject::Attention(found) = Portrait::attention_of(&q, heads, attend).subject else {
+            panic!("attention")
+        };
+        assert_eq!(found.dims(), [heads, l, l]);
+        let error: f64 = (found - weights.squeeze_dim(0)).abs().max().into_scalar();
+        assert_eq!(error, 0.0);
     }
 }

@@ -92,7 +92,7 @@ impl S4Layer {
                 "this layer was made for sequences of length up to {len}, and its kernel cannot be made longer: {error}; \
                  shorten the sequence"
             );
-            Error::invalid("S4Layer", what)
+            Error::refused(what)
         })
     }
 

@@ -64,7 +64,7 @@ pub(crate) trait StateSpace: HasContext + Debug {
 
     /// As [`SequenceMixer::carried`].
     fn carry_start(&self, _batch: usize) -> Result<Tensor<4>> {
-        Err(Error::invalid("carried", "this mixer carries no state from window to window"))
+        Err(Error::refused("this mixer carries no state from window to window"))
     }
 
     /// As [`SequenceMixer::carry`].

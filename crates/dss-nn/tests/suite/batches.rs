@@ -2,8 +2,9 @@
 
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
-    CkconvConfig, Form, InputKind, LunaConfig, MixerConfig, ModelConfig, ModelIo, NystromConfig,
-    OutputKind, Pool, WaveganDConfig, WaveganVariant,
+    BigbirdConfig, CkconvConfig, Form, HTransformer1dConfig, InputKind, LunaConfig, MixerConfig,
+    ModelConfig, ModelIo, NrdeConfig, NystromConfig, OutputKind, PerformerConfig, PerformerKernel,
+    Pool, ReformerConfig, ReformerVariant, WaveganDConfig, WaveganVariant,
 };
 use dss_nn::{Input, Mode, Model, NormKind};
 
@@ -19,7 +20,24 @@ const CHANNELS: usize = 2;
 fn mixers() -> Vec<MixerConfig> {
     let kinds = MixerConfig::KINDS.iter().map(|kind| MixerConfig::default_for(kind).unwrap());
     let mut all: Vec<_> = kinds.collect();
+    let bigbird = BigbirdConfig { heads: 2, block: 2, random_blocks: 2, ..Default::default() };
+    // 12 blocks, of which most see 7.
+    assert_eq!(bigbird.blocks(LONGEST), Some(12));
+    let favor =
+        PerformerConfig { kernel: PerformerKernel::Favor, features: 6, ..Default::default() };
+    let reformer = ReformerConfig { heads: 2, rounds: 2, chunk: 4, ..Default::default() };
+    let lra = ReformerConfig { variant: ReformerVariant::Lra, heads: 2, ..Default::default() };
+    let [chunks, lra_chunks] = [reformer, lra].map(|config| config.sizes(LONGEST).chunks);
+    assert_eq!((chunks, lra_chunks), (6, 8));
     all.extend([
+        bigbird.into(),
+        BigbirdConfig { block: 4, random_blocks: 1, ..bigbird }.into(),
+        favor.into(),
+        PerformerConfig { project: false, ..favor }.into(),
+        reformer.into(),
+        lra.into(),
+        HTransformer1dConfig { heads: 2, block: 2, ..Default::default() }.into(),
+        NrdeConfig { path: 2, depth: 3, window: 5, width: 6, ..Default::default() }.into(),
         CkconvConfig { width: 4, omega: 5.0 }.into(),
         NystromConfig { heads: 2, landmarks: 4, conv: 5, padded_len: 0 }.into(),
         NystromConfig { heads: 4, landmarks: 5, conv: 0, padded_len: 40 }.into(),

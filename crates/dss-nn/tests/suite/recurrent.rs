@@ -2,8 +2,9 @@
 
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
-    DssConfig, Form, Gelu, InputKind, LruConfig, MegaEmaConfig, MixerConfig, ModelConfig, ModelIo,
-    NormKind, NrdeConfig, OutputKind, Pool, S4Config, S4dConfig, S5Config, Variant,
+    CkconvConfig, DssConfig, Form, Gelu, InputKind, LruConfig, MegaEmaConfig, MixerConfig,
+    ModelConfig, ModelIo, NormKind, NrdeConfig, OutputKind, Pool, S4Config, S4dConfig, S5Config,
+    Variant,
 };
 use dss_nn::mixer::{Pass, log_signatures};
 use dss_nn::{Input, Mixer, Mode, Model};
@@ -275,12 +276,17 @@ fn bad_settings_name_the_setting_and_a_valid_value() {
         (MixerConfig::from(DssConfig { n: 4, ssms: 5, ..DssConfig::default() }), ["ssms", "try 4"]),
         (S4dConfig { n: 4, ssms: 0, ..S4dConfig::default() }.into(), ["ssms", "try 1"]),
         (S4Config { n: 4, ssms: 3, ..S4Config::default() }.into(), ["ssms", "try 2"]),
+        (S4Config { n: 0, ..S4Config::default() }.into(), ["n must be even", "try 2"]),
+        (DssConfig { n: 0, ..DssConfig::default() }.into(), ["n must be at least", "try 1"]),
         (S5Config { n: 7, ..S5Config::default() }.into(), ["n must be even", "try 8"]),
         (S5Config { n: 8, blocks: 3, ..S5Config::default() }.into(), ["blocks", "try 2"]),
         (LruConfig { r_max: 1.0, ..LruConfig::default() }.into(), ["r_max", "< 1"]),
         (NrdeConfig { field_layers: 1, ..NrdeConfig::default() }.into(), ["field_layers", "try 2"]),
         (NrdeConfig { depth: 4, ..NrdeConfig::default() }.into(), ["depth", "try 3"]),
-        (MegaEmaConfig { n: 0, ..MegaEmaConfig::default() }.into(), ["n must be", "at least 1"]),
+        (MegaEmaConfig { n: 0, ..MegaEmaConfig::default() }.into(), ["n must be", "try 1"]),
+        (NrdeConfig { window: 0, ..NrdeConfig::default() }.into(), ["window must be", "try 1"]),
+        (CkconvConfig { omega: -2.0, ..CkconvConfig::default() }.into(), ["omega", "try 2"]),
+        (LruConfig { max_phase: 0.0, ..LruConfig::default() }.into(), ["max_phase", "try 6.28"]),
     ] {
         let text = error(small(4, mixer));
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");

@@ -8,6 +8,7 @@
 //! | `layers.{i}.attention.NAME` | `[heads, M, L]` | weights for a made-up sequence |
 //! | `layers.{i}.spectrum.NAME` | `[n, 2]` | eigenvalues of a recurrent matrix, (Re, Im) |
 //! | `layers.{i}.kernels.NAME` | `[out, in, taps]` | kernels of a dense convolution |
+//! | `layers.{i}.frequencies.NAME` | `[frequencies, H]` | outputs of a Fourier transform for a made-up sequence |
 //! | all others | | the tensors of the checkpoint, see [`dss_nn::named`] |
 
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use dss_train::run_dir::write_file;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-use super::portraits::{LayerPortrait, View, Weights};
+use super::portraits::{Frequencies, LayerPortrait, View, Weights};
 use super::{Inspection, SsmLayer};
 use crate::error::{Error, Result};
 use crate::text::csv_text;
@@ -68,7 +69,7 @@ pub fn arrays(inspection: &Inspection) -> Vec<Array> {
         ]);
     }
     arrays.extend(inspection.portraits.iter().map(|LayerPortrait { layer, name, view }| {
-        let name = name.replace(' ', "-");
+        let name = name.replace(", ", "-").replace(' ', "-");
         let (kind, shape, values) = match view {
             View::Attention(Weights { heads, rows, columns, values }) => {
                 ("attention", vec![*heads, *rows, *columns], values.clone())
@@ -78,6 +79,9 @@ pub fn arrays(inspection: &Inspection) -> Vec<Array> {
             }
             View::Kernels { bank, inputs } => {
                 ("kernels", vec![bank.h / inputs, *inputs, bank.l], bank.values.clone())
+            }
+            View::Frequencies(Frequencies { channels, values, .. }) => {
+                ("frequencies", vec![values.len() / channels, *channels], values.clone())
             }
         };
         Array { name: format!("layers.{layer}.{kind}.{name}"), shape, values }

@@ -1,5 +1,5 @@
 //! What there is to see of layers that are not state spaces: attention for a made-up sequence, spectra of recurrent
-//! matrices, kernels of dense convolutions. Each mixer says what it has.
+//! matrices, kernels of dense convolutions, what a Fourier transform finds. Each mixer says what it has.
 
 use dss_nn::Model;
 use dss_nn::mixer::{StableEdge, Subject};
@@ -42,6 +42,19 @@ pub enum View {
         /// Input channels: kernel i leads from channel i mod inputs.
         inputs: usize,
     },
+    /// What a Fourier transform over the positions makes of a made-up sequence.
+    Frequencies(Frequencies),
+}
+
+/// Outputs of a Fourier transform, from frequency 0 up.
+#[derive(Clone, Debug)]
+pub struct Frequencies {
+    /// H: channels.
+    pub channels: usize,
+    /// `[frequencies, H]`
+    pub values: Vec<f64>,
+    /// The root mean square of all outputs over that of the inputs.
+    pub gain: f64,
 }
 
 /// How much each row takes of each column: `[heads, rows, columns]`.
@@ -107,6 +120,17 @@ pub enum PortraitNumbers {
         /// Where they peak.
         peaks: Peaks,
     },
+    /// Outputs of a Fourier transform, for a made-up sequence.
+    Frequencies {
+        /// How many there are.
+        frequencies: usize,
+        /// The root mean square of all outputs over that of the inputs.
+        gain: f64,
+        /// The share of frequency 0, the mean of the sequence, in their squares.
+        constant: f64,
+        /// How many of them have half of the squares.
+        half: usize,
+    },
 }
 
 /// Of all layers of a model in f64.
@@ -131,6 +155,11 @@ pub fn portraits(model: &Model) -> Vec<LayerPortrait> {
                         inputs,
                     }
                 }
+                Subject::Frequencies { values, gain } => {
+                    let [_, channels] = values.dims();
+                    let values = bridge::host(&values);
+                    View::Frequencies(Frequencies { channels, values, gain })
+                }
             };
             LayerPortrait { layer, name: portrait.name, view }
         })
@@ -143,6 +172,7 @@ impl LayerPortrait {
     pub fn report(&self) -> PortraitReport {
         let numbers = match &self.view {
             View::Attention(weights) => weights.numbers(),
+            View::Frequencies(frequencies) => frequencies.numbers(),
             View::Kernels { bank, .. } => PortraitNumbers::Kernels { peaks: peaks(bank.rows()) },
             View::Spectrum { eigenvalues, edge } => {
                 let greatest = |f: fn(&[f64; 2]) -> f64| {
@@ -199,6 +229,32 @@ impl Weights {
     }
 }
 
+impl Frequencies {
+    /// The root mean squares over the channels.
+    pub fn sizes(&self) -> Vec<f64> {
+        let size = |row: &[f64]| {
+            let squares: f64 = row.iter().map(|x| x * x).sum();
+            (squares / row.len() as f64).sqrt()
+        };
+        self.values.chunks_exact(self.channels).map(size).collect()
+    }
+
+    fn numbers(&self) -> PortraitNumbers {
+        let mut squares: Vec<f64> = self.sizes().iter().map(|x| x * x).collect();
+        let all = squares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let constant = squares[0] / all;
+        squares.sort_by(|a, b| b.total_cmp(a));
+        let mut sum = 0.0;
+        let half = squares.iter().take_while(|x| {
+            let before = sum;
+            sum += **x;
+            before < 0.5 * all
+        });
+        let (half, frequencies) = (half.count(), squares.len());
+        PortraitNumbers::Frequencies { frequencies, gain: self.gain, constant, half }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +273,18 @@ mod tests {
         };
         assert!((positions_seen - 1.5).abs() < 1e-12, "{positions_seen}");
         assert_eq!(distance, Some(0.25));
+    }
+
+    #[test]
+    fn frequencies_in_short() {
+        // Squares of 1, 4, 0 and 3 over the channels.
+        let values = vec![1.0, 0.0, 0.0, -2.0, 0.0, 0.0, 3f64.sqrt(), 0.0];
+        let found = Frequencies { channels: 2, values, gain: 2.0 }.numbers();
+        let PortraitNumbers::Frequencies { frequencies, constant, half, .. } = found else {
+            panic!("frequencies")
+        };
+        assert!((constant - 0.125).abs() < 1e-12, "{constant}");
+        assert_eq!((frequencies, half), (4, 1));
     }
 
     #[test]

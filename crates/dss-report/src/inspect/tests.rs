@@ -4,7 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use burn::tensor::{Device, TensorData};
-use dss_nn::config::{Delta, DssConfig, LambdaInit, S4Config, S4dConfig, Variant};
+use dss_nn::config::{
+    BigbirdConfig, Delta, DssConfig, HTransformer1dConfig, LambdaInit, ReformerConfig, S4Config,
+    S4dConfig, Variant,
+};
 use dss_nn::{InputKind, MixerConfig, ModelIo, OutputKind};
 
 use super::*;
@@ -272,14 +275,39 @@ fn every_kind_of_model_has_something_to_show() {
             exported.iter().filter(|a| of_portraits.iter().any(|part| a.name.contains(part)));
         assert_eq!(exported.count(), report.portraits.len(), "{kind}");
         let expected: &[&str] = match *kind {
-            "attention" | "nystromformer" => &["attention"],
+            "dss" | "s4" | "s4d" => &["delta-log", "gallery", "kernels", "lambda", "lambda-re"],
+            "mega-ema" => &["gallery", "half-lives", "kernels"],
             "luna" => &["attention", "attention-2"],
-            "gru" | "lstm" | "lru" | "s5" | "exp-rnn" | "lipschitz-rnn" | "ode-rnn" => &["spectra"],
+            "gru" | "lstm" | "lru" | "s5" | "exp-rnn" | "lipschitz-rnn" | "ode-rnn" | "nrde" => {
+                &["spectra"]
+            }
             "ckconv" | "wavegan-d" => &["gallery", "kernels"],
-            _ => continue,
+            "fnet" => &["frequencies"],
+            _ => &["attention"],
         };
         assert_eq!(names, expected, "{kind}");
-        assert!(!report.portraits.is_empty(), "{kind}");
+        assert_eq!(report.layers.is_empty(), !report.portraits.is_empty(), "{kind}");
+    }
+}
+
+/// As they are trained: whatever `--model` names shows something, in the terminal and as a picture.
+#[test]
+fn no_model_gives_an_empty_inspection() {
+    for model in dss_train::config::MODELS {
+        let request = dss_train::config::Request {
+            task: "smnist".into(),
+            model: Some(model.name.into()),
+            ..Default::default()
+        };
+        let (config, _) = request.resolve().unwrap();
+        let found = inspection(ModelConfig { h: 16, ..config.model }, 50, |_, _| ());
+        let report = found.report().unwrap();
+        let shown = report.layers.len() + report.portraits.len();
+        assert!(shown >= report.model.layers, "{}: {shown}", model.name);
+        assert!(!pictures(&found).is_empty(), "{}", model.name);
+        // Words, without the names of types.
+        let why = &report.past_end.why;
+        assert!(!why.contains("Mixer") && !why.contains("Layer:"), "{}: {why}", model.name);
     }
 }
 
@@ -295,14 +323,48 @@ fn portraits_have_the_numbers_of_their_mixers() {
         };
         assert!((radius - 1.0).abs() < 1e-9 && (*growing, *eigenvalues) == (0, 5), "{portrait:?}");
     }
-    for kind in ["attention", "luna"] {
-        let mixer = MixerConfig::default_for(kind).unwrap();
-        let config = ModelConfig { h: 8, bidirectional: true, ..with_mixer(mixer) };
-        for portrait in inspection(config, 20, |_, _| ()).portraits {
-            let portraits::View::Attention(weights) = portrait.view else { panic!("{kind}") };
-            for row in weights.values.chunks_exact(weights.columns) {
-                assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{kind}: {row:?}");
+    let bigbird = BigbirdConfig { heads: 2, block: 2, random_blocks: 1, ..Default::default() };
+    let reformer = ReformerConfig { heads: 2, chunk: 4, ..Default::default() };
+    let h_transformer = HTransformer1dConfig { heads: 2, block: 4, ..Default::default() };
+    let mixers = [
+        MixerConfig::default_for("attention").unwrap(),
+        MixerConfig::default_for("luna").unwrap(),
+        MixerConfig::default_for("linear-attention").unwrap(),
+        MixerConfig::default_for("performer").unwrap(),
+        bigbird.into(),
+        reformer.into(),
+        h_transformer.into(),
+    ];
+    for mixer in mixers {
+        let kind = mixer.kind();
+        let of = |bidirectional| ModelConfig { h: 8, bidirectional, ..with_mixer(mixer.clone()) };
+        for config in [false, true].map(of).into_iter().filter(|c| c.validate(20).is_ok()) {
+            let causal = !config.bidirectional;
+            for portrait in inspection(config, 20, |_, _| ()).portraits {
+                let portraits::View::Attention(weights) = portrait.view else { panic!("{kind}") };
+                for (i, row) in weights.values.chunks_exact(weights.columns).enumerate() {
+                    // Linear attention adds 10⁻⁶ to the sum that it divides by.
+                    assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{kind}: {row:?}");
+                    assert!(row.iter().all(|x| *x >= 0.0), "{kind}: {row:?}");
+                    let later = &row[i % weights.rows + 1..];
+                    assert!(!causal || later.iter().all(|x| *x == 0.0), "{kind} {i}: {later:?}");
+                }
+                let zeros = weights.values.iter().filter(|x| **x == 0.0).count();
+                assert!(kind != "bigbird" || zeros > weights.values.len() / 4, "{zeros}");
             }
         }
     }
+}
+
+/// The modes of moving averages are decays, which have half-lives.
+#[test]
+fn moving_averages_have_half_lives() {
+    let mixer = MixerConfig::default_for("mega-ema").unwrap();
+    let found = inspection(with_mixer(mixer), 20, |_, _| ());
+    assert!(found.layers.iter().all(|layer| layer.modes.are_decays()));
+    let half_lives = found.layers[0].modes.half_lives();
+    // (1 − αδ)^t of α, δ = σ(N(0, 0.2²)): about ¾ in a step.
+    let mean = half_lives.iter().sum::<f64>() / half_lives.len() as f64;
+    assert!((2.0..3.0).contains(&mean), "{mean}");
+    assert!(!inspection(config(), 20, |_, _| ()).layers[0].modes.are_decays());
 }

@@ -17,7 +17,7 @@ use rand::RngExt;
 use super::attention::{AttentionSpec, Projection, attend};
 use super::fused_attention::{self, AttentionOp};
 use super::state::MixerState;
-use super::{Init, Pass, SequenceMixer, fixed, up_to, whole_only};
+use super::{Init, Pass, Portrait, SequenceMixer, fixed, up_to, whole_only};
 use crate::dispatch;
 use crate::error::Result;
 use crate::prepared::Prepared;
@@ -73,6 +73,36 @@ impl BigbirdLayer {
         });
         Some(BlockSpec { heads, block, blocks, random })
     }
+
+    /// The heads' answers `[B, L, Q]` to q, k, v `[B, L, Q]`.
+    fn attend(&self, qkv: [Tensor<3>; 3], lengths: Option<&Arc<[usize]>>) -> Tensor<3> {
+        let form = self.context.form;
+        match self.spec() {
+            None => {
+                let spec = AttentionSpec { heads: self.config.heads, causal: false };
+                attend(form, qkv, lengths, spec)
+            }
+            Some(spec) if dispatch::is_fused(form, &qkv[0]) => {
+                let [batch, len, width] = qkv[0].dims();
+                let BlockSpec { heads, block, blocks, random } = spec;
+                let head_dim = width / heads;
+                let config = GatheredConfig {
+                    batch,
+                    len,
+                    heads,
+                    head_dim,
+                    scale: 1.0 / (head_dim as f64).sqrt(),
+                    causal: false,
+                    self_last: false,
+                };
+                let lengths = lengths.map(|lengths| &**lengths);
+                let tiles = BlockTiles::new(blocks, block, heads, &random, lengths, len);
+                let op = AttentionOp::Gathered(config, Arc::new(tiles));
+                fused_attention::attention(op, &qkv, None)
+            }
+            Some(spec) => composed::bigbird(qkv, lengths.map(|lengths| &**lengths), &spec),
+        }
+    }
 }
 
 /// Random blocks `[heads, n − 2, r]`, head by head and block by block: r of those that a block does not see anyway,
@@ -100,37 +130,19 @@ impl SequenceMixer for BigbirdLayer {
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
-        let (lengths, form) = (pass.lengths.as_deref(), self.context.form);
+        let form = self.context.form;
         let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(form, u.clone()));
-        let y = match self.spec() {
-            None => {
-                let spec = AttentionSpec { heads: self.config.heads, causal: false };
-                attend(form, qkv, pass.lengths.as_ref(), spec)
-            }
-            Some(spec) if dispatch::is_fused(form, &u) => {
-                let [batch, len, width] = qkv[0].dims();
-                let BlockSpec { heads, block, blocks, random } = spec;
-                let head_dim = width / heads;
-                let config = GatheredConfig {
-                    batch,
-                    len,
-                    heads,
-                    head_dim,
-                    scale: 1.0 / (head_dim as f64).sqrt(),
-                    causal: false,
-                    self_last: false,
-                };
-                let tiles = BlockTiles::new(blocks, block, heads, &random, lengths, len);
-                let op = AttentionOp::Gathered(config, Arc::new(tiles));
-                fused_attention::attention(op, &qkv, None)
-            }
-            Some(spec) => composed::bigbird(qkv, lengths, &spec),
-        };
-        self.out.forward(form, y)
+        self.out.forward(form, self.attend(qkv, pass.lengths.as_ref()))
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
         whole_only("blocks of BigBird see the last block of the sequence")
+    }
+
+    fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let [q, k] = [&self.q, &self.k].map(|map| map.forward(self.context.form, u.clone()));
+        let attend = |v| self.attend([q.clone(), k.clone(), v], None);
+        vec![Portrait::attention_of(&q, self.config.heads, attend)]
     }
 
     fn past_end(&self) -> String {

@@ -7,6 +7,8 @@ mod composed;
 mod directions;
 mod state;
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
 use dss_kernels::kernelised::{FeatureMap, KernelisedConfig};
@@ -14,7 +16,7 @@ use dss_kernels::kernelised::{FeatureMap, KernelisedConfig};
 use super::attention::Projection;
 use super::fused_attention::{self, AttentionOp};
 use super::state::MixerState;
-use super::{Pass, check_forwards};
+use super::{Pass, Portrait, check_forwards};
 use crate::dispatch;
 use crate::error::Result;
 use state::HeadStreams;
@@ -63,17 +65,29 @@ impl Heads {
 
     /// Whole sequences: `[B, L, H]` -> `[B, L, H]`.
     pub(super) fn mix(&self, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
-        let (qkv, directions) = (self.qkv(u), self.directions.as_ref());
+        self.out(self.attend(self.qkv(u), pass.lengths.as_ref()))
+    }
+
+    /// The heads' answers `[B, L, Q]` to q, k, v `[B, L, Q]`.
+    fn attend(&self, qkv: [Tensor<3>; 3], lengths: Option<&Arc<[usize]>>) -> Tensor<3> {
+        let directions = self.directions.as_ref();
         if !dispatch::is_fused(self.context.form, &qkv[0]) {
-            let lengths = pass.lengths.as_deref();
-            return self.out(composed::attention(qkv, directions, lengths, self.spec));
+            let lengths = lengths.map(|lengths| &**lengths);
+            return composed::attention(qkv, directions, lengths, self.spec);
         }
         let [batch, len, width] = qkv[0].dims();
         let KernelisedSpec { heads, causal, map, eps } = self.spec;
         let head_dim = width / heads;
         let config = KernelisedConfig { batch, len, heads, head_dim, causal, map, eps };
-        let op = AttentionOp::Kernelised(config, pass.lengths.clone());
-        self.out(fused_attention::attention(op, &qkv, directions))
+        let op = AttentionOp::Kernelised(config, lengths.cloned());
+        fused_attention::attention(op, &qkv, directions)
+    }
+
+    /// φ(q)·φ(k), divided by their sums.
+    pub(super) fn portraits(&self, u: Tensor<3>) -> Vec<Portrait> {
+        let [q, k, _] = self.qkv(u);
+        let attend = |v| self.attend([q.clone(), k.clone(), v], None);
+        vec![Portrait::attention_of(&q, self.spec.heads, attend)]
     }
 
     /// B streams before their first step.
@@ -102,6 +116,14 @@ macro_rules! kernelised_mixer {
 
             fn state(&self, batch: usize) -> crate::error::Result<crate::mixer::MixerState> {
                 self.heads().state(batch)
+            }
+
+            fn portraits(
+                &self,
+                u: burn::tensor::Tensor<3>,
+                _side: Option<&burn::tensor::Tensor<3>>,
+            ) -> Vec<crate::mixer::Portrait> {
+                self.heads().portraits(u)
             }
 
             fn past_end(&self) -> String {

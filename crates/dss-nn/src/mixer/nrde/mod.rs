@@ -18,7 +18,7 @@ use dss_kernels::recurrent::Nrde;
 use super::recurrent::solver::integrate;
 use super::recurrent::{affine, at_positions, fused, row};
 use super::state::MixerState;
-use super::{Init, Pass, SequenceMixer, check_forwards};
+use super::{Init, Pass, Portrait, SequenceMixer, StableEdge, check_forwards};
 use crate::composed::constant;
 use crate::dispatch;
 use crate::error::Result;
@@ -79,21 +79,52 @@ impl NrdeLayer {
         Tensor::cat(vec![times, at_positions(&self.path, u, self.context.form)], 2)
     }
 
-    /// The state after one window: ℓ `[B, dim]`, h `[B, H]`.
-    fn compose(&self, weights: &[Tensor<2>], ell: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
+    /// f(h)·ℓ `[B, H]` of h `[B, H]` and ℓ `[B, dim]`.
+    fn slope(&self, weights: &[Tensor<2>], ell: &Tensor<2>, h: Tensor<2>) -> Tensor<2> {
         let ([batch, n], dim) = (h.dims(), self.config.dim());
         let (weights, biases) = weights.split_at(3);
         let layers = self.config.field_layers;
-        let slope = |h: Tensor<2>| {
-            let mut x = h;
-            for i in 0..layers {
-                let map = i.min(1);
-                x = affine(x, &weights[map], &biases[map]);
-                x = if i + 1 < layers { relu(x) } else { tanh(x) };
+        let mut x = h;
+        for i in 0..layers {
+            let map = i.min(1);
+            x = affine(x, &weights[map], &biases[map]);
+            x = if i + 1 < layers { relu(x) } else { tanh(x) };
+        }
+        let f = affine(x, &weights[2], &biases[2]).reshape([batch, n, dim]);
+        (f * ell.clone().unsqueeze_dim(1)).sum_dim(2).squeeze_dim(2)
+    }
+
+    /// The derivative `[H, H]` of f(h)·ℓ at h = 0, ℓ `[1, dim]`.
+    fn jacobian(&self, ell: Tensor<2>) -> Tensor<2> {
+        let ([_, dim], n, width) = (ell.dims(), self.context.h, self.config.width);
+        let layers = self.config.field_layers;
+        let mut x = row(self.field[0].bias.val()); // [1, w]
+        let mut inner = self.field[0].weight.val(); // ∂x/∂h: [w, H]
+        for i in 0..layers {
+            if i > 0 {
+                let map = &self.field[1];
+                x = affine(x, &map.weight.val(), &row(map.bias.val()));
+                inner = map.weight.val().matmul(inner);
             }
-            let f = affine(x, &weights[2], &biases[2]).reshape([batch, n, dim]);
-            (f * ell.clone().unsqueeze_dim(1)).sum_dim(2).squeeze_dim(2)
-        };
+            let fall = if i + 1 < layers {
+                let positive = x.clone().greater_scalar(0.0);
+                x = relu(x);
+                x.zeros_like().mask_fill(positive, 1.0)
+            } else {
+                x = tanh(x);
+                x.clone().square().neg().add_scalar(1.0)
+            };
+            inner = inner * fall.transpose();
+        }
+        // f(h)·ℓ reads the last map's rows, dim of them for each unit, in the shares ℓ.
+        let last = self.field[2].weight.val().reshape([n, dim, width]);
+        let last = (last * ell.unsqueeze_dim(2)).sum_dim(1).reshape([n, width]);
+        last.matmul(inner)
+    }
+
+    /// The state after one window: ℓ `[B, dim]`, h `[B, H]`.
+    fn compose(&self, weights: &[Tensor<2>], ell: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
+        let slope = |h: Tensor<2>| self.slope(weights, &ell, h);
         let share = 1.0 / self.config.substeps as f64;
         (0..self.config.substeps)
             .fold(h, |h, _| integrate(self.config.solver, h, |x| x * share, slope))
@@ -152,7 +183,70 @@ impl SequenceMixer for NrdeLayer {
         Ok(MixerState::new(Box::new(state), [batch, self.context.h]))
     }
 
+    /// The derivative of f(h)·ℓ at 0 over the training length: where only time passes, and in windows like the example's.
+    fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let NrdeConfig { window, depth, .. } = self.config;
+        let windows = (self.context.len - 1) as f64 / window as f64;
+        let mut time = vec![0.0; self.config.dim()];
+        time[0] = 1.0;
+        let time = constant(time, [1, self.config.dim()], &u.device(), u.dtype());
+        let mut paths = vec![("f at 0, time alone", time)];
+        let steps = (u.dims()[1] - 1) / window * window;
+        if steps > 0 {
+            let x = self.points(u, 0);
+            let d = x.clone().narrow(1, 1, steps) - x.narrow(1, 0, steps);
+            let mean = log_signatures(d, window, depth).mean_dim(1).squeeze_dim(1);
+            paths.push(("f at 0, whole path", mean * windows));
+        }
+        let spectrum =
+            |(name, ell)| Portrait::spectrum(name, self.jacobian(ell), StableEdge::ImaginaryAxis);
+        paths.into_iter().filter_map(spectrum).collect()
+    }
+
     fn past_end(&self) -> String {
         "a differential equation does not depend on the length".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{DType, Device, FloatDType};
+    use dss_format::{InputKind, Io, ModelConfig, OutputKind};
+
+    use super::*;
+    use crate::Model;
+    use crate::mixer::Mixer;
+    use crate::random::{normal, stream};
+
+    #[test]
+    fn the_jacobian_is_that_of_the_slope() {
+        let (h, device) = (4, Device::flex());
+        let (input, output) =
+            (InputKind::Values { channels: 1 }, OutputKind::Sequence { outputs: 2 });
+        let io = Io { input, output, len: 9 };
+        for (depth, field_layers) in [(1, 2), (2, 3)] {
+            let config =
+                NrdeConfig { path: 2, depth, width: 6, field_layers, ..Default::default() };
+            let model =
+                ModelConfig { h, layers: 1, mixer: config.into(), ..ModelConfig::default() };
+            let model = Model::new(&model, &io, 3, &device).unwrap().cast(FloatDType::F64);
+            let Mixer::Nrde(layer) = &model.layers[0].mixer else { panic!("{model:?}") };
+            let numbers = normal(config.dim(), &mut stream(1, "ell"));
+            let ell: Tensor<2> = constant(numbers, [1, config.dim()], &device, DType::F64);
+            let found = layer.jacobian(ell.clone());
+            let weights = layer.weights();
+            for j in 0..h {
+                let at = |x: f64| {
+                    let mut state = vec![0.0; h];
+                    state[j] = x;
+                    layer.slope(&weights, &ell, constant(state, [1, h], &device, DType::F64))
+                };
+                let step = 1e-6;
+                let known = (at(step) - at(-step)) / (2.0 * step);
+                let column = found.clone().narrow(1, j, 1).transpose();
+                let error: f64 = (column - known).abs().max().into_scalar();
+                assert!(error < 1e-8, "depth {depth}, column {j}: {error:e}");
+            }
+        }
     }
 }

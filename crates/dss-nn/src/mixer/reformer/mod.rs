@@ -23,7 +23,7 @@ use super::attention::Projection;
 use super::fused_attention::{self, AttentionOp};
 use super::heads::{cut, padded};
 use super::state::MixerState;
-use super::{Init, Pass, SequenceMixer, fixed, up_to, whole_only};
+use super::{Init, Pass, Portrait, SequenceMixer, fixed, up_to, whole_only};
 use crate::composed::constant;
 use crate::dispatch;
 use crate::error::Result;
@@ -128,6 +128,40 @@ impl ReformerLayer {
         }
         sorted_positions(&buckets, l)
     }
+
+    /// The answers `[B, L, Q]` of the heads to q and v `[B, L, Q]`, whose positions are in this order.
+    fn attend(
+        &self,
+        q: Tensor<3>,
+        v: Tensor<3>,
+        order: Vec<u32>,
+        lengths: Option<&[usize]>,
+    ) -> Tensor<3> {
+        let spec = self.spec();
+        let k = if self.is_lra() { q.clone() } else { unit(q.clone(), spec.heads) };
+        if !dispatch::is_fused(self.context.form, &q) {
+            return composed::reformer([q, k, v], &order, lengths, &spec);
+        }
+        let [batch, len, width] = q.dims();
+        let config = GatheredConfig {
+            batch,
+            len,
+            heads: spec.heads,
+            head_dim: width / spec.heads,
+            scale: spec.scale,
+            causal: spec.causal,
+            self_last: spec.self_last,
+        };
+        let tiles = ChunkTiles::new(spec.sizes, [len, spec.heads], order, lengths);
+        let op = AttentionOp::Gathered(config, Arc::new(tiles));
+        fused_attention::attention(op, &[q, k, v], None)
+    }
+
+    /// u with the padding that takes part: that of the Long Range Arena's form, as zeros.
+    fn with_padding(&self, u: Tensor<3>, lengths: Option<&[usize]>) -> Tensor<3> {
+        let HashSizes { chunks, chunk, .. } = self.spec().sizes;
+        if self.is_lra() { padded(cut(u, lengths), chunks * chunk) } else { u }
+    }
 }
 
 /// x/√(Σx² + 10⁻⁶·d) of each head: keys of unit length.
@@ -145,34 +179,14 @@ impl SequenceMixer for ReformerLayer {
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
-        let (l, spec, true_lengths) = (u.dims()[1], self.spec(), pass.lengths.as_deref());
-        let (u, lengths) = match self.is_lra() {
-            // Padding takes part, as zeros.
-            true => (padded(cut(u, true_lengths), spec.sizes.chunks * spec.sizes.chunk), None),
-            false => (u, true_lengths),
-        };
+        let (l, true_lengths) = (u.dims()[1], pass.lengths.as_deref());
+        let u = self.with_padding(u, true_lengths);
+        let lengths = if self.is_lra() { None } else { true_lengths };
         let form = self.context.form;
         let (q, v) = (self.qk.forward(form, u.clone()), self.v.forward(form, u));
         let length = |b: usize| true_lengths.map_or(l, |lengths| lengths[b]);
         let order = self.order(&q.clone().detach(), length, pass);
-        let k = if self.is_lra() { q.clone() } else { unit(q.clone(), spec.heads) };
-        let y = if dispatch::is_fused(form, &q) {
-            let [batch, len, width] = q.dims();
-            let config = GatheredConfig {
-                batch,
-                len,
-                heads: spec.heads,
-                head_dim: width / spec.heads,
-                scale: spec.scale,
-                causal: spec.causal,
-                self_last: spec.self_last,
-            };
-            let tiles = ChunkTiles::new(spec.sizes, [len, spec.heads], order, lengths);
-            let op = AttentionOp::Gathered(config, Arc::new(tiles));
-            fused_attention::attention(op, &[q, k, v], None)
-        } else {
-            composed::reformer([q, k, v], &order, lengths, &spec)
-        };
+        let y = self.attend(q, v, order, lengths);
         let y = cut(y.narrow(1, 0, l), true_lengths);
         match &self.out {
             Some(out) => out.forward(form, y),
@@ -182,6 +196,18 @@ impl SequenceMixer for ReformerLayer {
 
     fn state(&self, _batch: usize) -> Result<MixerState> {
         whole_only("Reformer sorts the positions of the whole sequence")
+    }
+
+    /// With the rotations of evaluation.
+    fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
+        let l = u.dims()[1];
+        let q = self.qk.forward(self.context.form, self.with_padding(u, None));
+        let order = self.order(&q, |_| l, &Pass::default());
+        let attend = |v| {
+            let v = padded(v, q.dims()[1]);
+            self.attend(q.clone(), v, order.clone(), None).narrow(1, 0, l)
+        };
+        vec![Portrait::attention_of(&q.clone().narrow(1, 0, l), self.config.heads, attend)]
     }
 
     fn past_end(&self) -> String {

@@ -73,7 +73,7 @@ impl Recurrent for ModesState {
                 let what = format!(
                     "the stream is at its end: {modes} modes have Re λ > 0, and their kernel has only L = {len} taps"
                 );
-                return Err(Error::invalid("SequenceMixer::step", what));
+                return Err(Error::refused(what));
             }
             let power = |k: usize| zeta.clone().map(|x| x * k as f64);
             // e^{ζk} − 1 is 0 for the other modes.

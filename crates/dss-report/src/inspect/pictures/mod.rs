@@ -1,7 +1,9 @@
 //! The figures of the paper's §4.2 and appendix, of one model.
 
 mod attention;
+mod frequencies;
 mod gallery;
+mod half_lives;
 mod heatmap;
 mod lambda;
 mod portraits;
@@ -17,14 +19,16 @@ const WIDTH: f64 = 920.0;
 /// All of them, the most telling first: those of state spaces, then what other mixers show.
 pub fn all(inspection: &Inspection) -> Vec<Scene> {
     let mut scenes = Vec::new();
-    if !inspection.layers.is_empty() {
-        scenes.extend([
-            heatmap::kernels(inspection),
-            lambda::plane(inspection),
-            swarm::lambda_re(inspection),
-            swarm::delta_log(inspection),
-            gallery::gallery(inspection),
-        ]);
+    let layers = &inspection.layers;
+    if !layers.is_empty() {
+        scenes.push(heatmap::kernels(inspection));
+        if layers.iter().all(|layer| layer.modes.are_decays()) {
+            scenes.push(half_lives::curves(inspection));
+        } else {
+            let pictures = [lambda::plane, swarm::lambda_re, swarm::delta_log];
+            scenes.extend(pictures.map(|picture| picture(inspection)));
+        }
+        scenes.push(gallery::gallery(inspection));
     }
     scenes.extend(portraits::all(inspection));
     scenes

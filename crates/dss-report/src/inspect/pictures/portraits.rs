@@ -1,10 +1,10 @@
 //! The pictures of what mixers show of themselves, whichever they are.
 
-use super::{attention, gallery, heatmap, layer_name, spectrum};
+use super::{attention, frequencies, gallery, heatmap, layer_name, spectrum};
 use crate::draw::Scene;
 use crate::inspect::Inspection;
 use crate::inspect::bank::KernelBank;
-use crate::inspect::portraits::{LayerPortrait, View, Weights};
+use crate::inspect::portraits::{Frequencies, LayerPortrait, View, Weights};
 
 /// All of them; none of layers that have nothing to show.
 pub(super) fn all(inspection: &Inspection) -> Vec<Scene> {
@@ -43,6 +43,16 @@ pub(super) fn all(inspection: &Inspection) -> Vec<Scene> {
         let parts = kernels.iter().map(|&(layer, bank)| (layer_name(layer), bank, 0)).collect();
         scenes.push(heatmap::panels(inspection, parts));
         scenes.push(gallery::kernels(inspection, &kernels, |i| format!("kernel {i}")));
+    }
+    let transforms: Vec<(usize, &Frequencies)> = portraits
+        .iter()
+        .filter_map(|portrait| match &portrait.view {
+            View::Frequencies(frequencies) => Some((portrait.layer, frequencies)),
+            _ => None,
+        })
+        .collect();
+    if !transforms.is_empty() {
+        scenes.push(frequencies::curves(inspection, &transforms));
     }
     scenes
 }
