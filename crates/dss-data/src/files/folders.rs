@@ -118,17 +118,20 @@ fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result
     let mut layout: Option<Layout> = None;
     let mut records = Vec::new();
     let mut decimal_comma = false;
-    let mut ways = Vec::new();
+    let (mut ways, mut remarked) = (Vec::new(), false);
     for (class, file) in files {
         let columns = layout.as_ref().map_or(columns, Layout::columns);
         let (content, this, reading) = read_sequence(config, &file, kind, columns)?;
-        if let Some(TableReading { way, decimal_comma: commas }) = reading {
+        if let Some(TableReading { way, remark, decimal_comma: commas }) = reading {
             decimal_comma |= commas;
+            let file = io::file_name(&file);
+            let remark = remark.filter(|_| !remarked);
+            remarked |= remark.is_some();
             if !ways.contains(&way) {
-                let file = io::file_name(&file);
                 notes.push(format!("{class}/{file}: a step per row{way}").into());
                 ways.push(way);
             }
+            notes.extend(remark.map(|remark| format!("{class}/{file}: {remark}").into()));
         }
         let channels = this.channels();
         let first = layout.get_or_insert(this);
@@ -148,6 +151,8 @@ fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result
 /// How a table was read.
 struct TableReading {
     way: String,
+    /// What may be wrong about it.
+    remark: Option<String>,
     decimal_comma: bool,
 }
 
@@ -169,15 +174,16 @@ fn read_sequence(
         _ => {
             let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
             let table = open(config, file, None, &names)?;
-            let index = tables::index_column(&table);
-            let places = tables::selected(config, &table, None, index)?;
-            let left_out = index.filter(|index| !places.contains(index));
-            let way = tables::writing(&table) + &tables::index_words(&table, left_out);
+            let mut index = tables::index_columns(&table)?;
+            let places = tables::selected(config, &table, None, &index)?;
+            index.retain(|index| !places.contains(index));
+            let way = tables::writing(&table) + &tables::index_words(&table, &index);
+            let remark = tables::counting_words(config, &table, &places)?;
             let places = tables::in_order_of(columns, &table, places)?;
             let content = Content::Numbers(tables::steps(&table, &places)?);
             let (columns, channels) = (table.columns(&places), places.len());
             let layout = Layout::Steps { columns, channels, stacked: false };
-            let reading = TableReading { way, decimal_comma: table.decimal_comma };
+            let reading = TableReading { way, remark, decimal_comma: table.decimal_comma };
             Ok((content, layout, Some(reading)))
         }
     }

@@ -254,6 +254,65 @@ fn tables_of_pandas() {
     assert_eq!(sizes(&load(config(&folder.write("y.csv", yes).path("y.csv")))), [24, 8, 8]);
 }
 
+/// An index with a name says which row it is, and with sorted rows also its class.
+#[test]
+fn a_named_index_is_not_a_step() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},0.5,-{}\n", ["up", "down"][i / 20], i % 7, i % 9);
+    let table = |head: &str, id: &dyn Fn(usize) -> String| -> String {
+        let rows: String = (0..40).map(|i| format!("{},{}", id(i), row(i))).collect();
+        format!("{head},label,a,b,c\n{rows}")
+    };
+    let read = |name: &str, table: String| load(config(&folder.write(name, table).path(name)));
+    for (head, id) in [
+        ("id", &(|i| i.to_string()) as &dyn Fn(usize) -> String),
+        ("Index", &|i| (i * 7 % 40 + 3).to_string()),
+        ("ROW", &|i| (1000 - i).to_string()),
+        ("idx", &|i| format!("sample-{i}")),
+    ] {
+        let task = read(&format!("{head}.csv"), table(head, id));
+        assert_eq!((sizes(&task), task.spec.len), ([24, 8, 8], 3), "{head}");
+        assert!(examples(&task).contains(&(values(&[3.0, 0.5, -3.0]), Target::Class(1))), "{head}");
+        let note = task.notes[0].to_string();
+        let told = format!("column 1 (\"{head}\") is left out: it only tells the rows apart");
+        assert!(task.notes.len() == 1 && note.ends_with(&told), "{:?}", task.notes);
+        // New rows are read by the names of the columns.
+        let again = predict(&task, &folder.path(&format!("{head}.csv"))).unwrap();
+        assert_eq!(again[3].1, values(&[3.0, 0.5, -3.0]), "{head}");
+        let columns = FilesConfig {
+            columns: format!("{head},a"),
+            ..config(&folder.path(&format!("{head}.csv")))
+        };
+        if head != "idx" {
+            assert_eq!(load(columns).spec.len, 2, "{head} is wanted");
+        }
+    }
+    // Beside an index without a name, as `reset_index` of a table that was saved before.
+    let both = read("both.csv", table(",id", &|i| format!("{i},{}", 100 + i)));
+    assert_eq!(both.spec.len, 3);
+    // Other columns are read, and remarked on.
+    let remark = |head: &str, id: &dyn Fn(usize) -> String| {
+        let task = read("other.csv", table(head, id));
+        assert_eq!(task.spec.len, 4, "{head}");
+        let remark = task.notes.get(1).map(|note| note.to_string());
+        remark.unwrap_or_else(|| panic!("{head}: {:?}", task.notes))
+    };
+    for (head, id) in [
+        ("patient", &(|i| i.to_string()) as &dyn Fn(usize) -> String),
+        ("patient", &|i| (i * 7 % 40 + 3).to_string()),
+        ("id", &|i| (i / 2).to_string()),
+    ] {
+        let found = remark(head, id);
+        let expected = format!(
+            "other.csv: column 1 (\"{head}\") is read, but looks like an index of the rows; if so, leave it out with \
+             --set task.columns=3-5"
+        );
+        assert_eq!(found, expected);
+    }
+    let chosen = FilesConfig { columns: "3-5".into(), ..config(&folder.path("other.csv")) };
+    assert_eq!(load(chosen).notes.len(), 1);
+}
+
 #[test]
 fn a_column_that_counts_the_steps_is_not_a_channel() {
     let folder = Folder::new();
