@@ -25,4 +25,5 @@ mod resume;
 mod rotten_runs;
 mod stacks;
 mod threads;
+mod target_units;
 mod transfer;
