@@ -268,9 +268,12 @@ impl<'a> Session<'a> {
         self.state.step.is_multiple_of(self.state.steps_per_epoch)
     }
 
-    /// Whether it is time to save.
+    /// Whether it is time to save: at the end of an epoch, or where epochs are so short that several count as one, of
+    /// those.
     pub(super) fn save_due(&self) -> bool {
-        self.epoch_ends() || self.clock.save_due(self.config.train.checkpoint_seconds)
+        let round = self.config.train.steps_per_round(self.state.steps_per_epoch);
+        self.state.step.is_multiple_of(round)
+            || self.clock.save_due(self.config.train.checkpoint_seconds)
     }
 
     /// Whether the validation score has not risen for `train.early_stop` rounds.
