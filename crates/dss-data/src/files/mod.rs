@@ -55,6 +55,7 @@ impl TaskSource for FilesConfig {
         let dialect = Dialect { delimiter: self.delimiter.character(), decimal_comma };
         let labels = Labels::read(self, &path, parts.iter().flat_map(|(_, part)| &part.records))?;
         let mut notes: Vec<Note> = parts.iter().flat_map(|(_, part)| part.notes.clone()).collect();
+        notes.extend(labels.rare(parts.iter().flat_map(|(_, part)| &part.records)));
         let splits = split::divide(self, &path, parts, &labels)?;
         notes.extend(split::repeated(&splits));
 

@@ -68,6 +68,15 @@ pub(super) fn read_rows(
         index_words(table, &index)
     );
     let mut notes = vec![note.into()];
+    if let Some(names) = table.header.as_ref().filter(|_| named_label(config, table, &index).is_none()) {
+        let usual = LABEL_NAMES.join(", ");
+        let what = format!(
+            "{file}: no column is called {usual}, so the label is taken from {:?}; if it is in another column, say so \
+             with --set task.label=NAME",
+            names[label]
+        );
+        notes.push(what.into());
+    }
     if text.is_none() {
         notes.extend(counting_words(config, table, &rest)?.map(|what| format!("{file}: {what}").into()));
     }
@@ -390,12 +399,18 @@ fn label_column(config: &FilesConfig, table: &Table, index: &[usize]) -> Result<
     if !config.label.is_empty() {
         return table.column("label", &config.label);
     }
-    Ok(LABEL_NAMES
-        .iter()
-        .find_map(|name| table.named(name))
-        .or_else(|| only_name(table, index))
+    Ok(named_label(config, table, index)
         .or_else(|| (0..table.width()).find(|i| !index.contains(i)))
         .unwrap_or_default())
+}
+
+/// The column of the label, if the settings or its name tell.
+fn named_label(config: &FilesConfig, table: &Table, index: &[usize]) -> Option<usize> {
+    match config.label.is_empty() {
+        true => (LABEL_NAMES.iter().find_map(|name| table.named(name)))
+            .or_else(|| only_name(table, index)),
+        false => table.column("label", &config.label).ok(),
+    }
 }
 
 /// Whether the sequences are text: as told, or when a cell of the first rows is not a number.

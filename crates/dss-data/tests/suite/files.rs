@@ -314,6 +314,51 @@ fn a_named_index_is_not_a_step() {
 }
 
 #[test]
+fn a_guessed_label_is_announced() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},0.5,{}\n", i % 3, i % 7, i % 2);
+    let rows: String = (0..40).map(row).collect();
+    let path = folder.write("x.csv", format!("f0,f1,f2,Outcome\n{rows}")).path("x.csv");
+    let told = |task: &Task| {
+        task.notes.iter().any(|note| {
+            note.to_string()
+                == "x.csv: no column is called label, class, target, y, so the label is taken from \"f0\"; if it is in \
+                    another column, say so with --set task.label=NAME"
+        })
+    };
+    let guessed = load(config(&path));
+    assert!(classes(&guessed).len() == 3 && told(&guessed), "{:?}", guessed.notes);
+    let set = load(FilesConfig { label: "outcome".into(), ..config(&path) });
+    assert!(classes(&set).len() == 2 && !told(&set), "{:?}", set.notes);
+}
+
+#[test]
+fn classes_of_one_sequence_are_remarked_on() {
+    let folder = Folder::new();
+    let table = |label: &dyn Fn(usize) -> String| -> String {
+        (0..40).map(|i| format!("{},{i}.5,2\n", label(i))).collect()
+    };
+    let of = |label: &dyn Fn(usize) -> String| {
+        config(&folder.write("x.csv", table(label)).path("x.csv"))
+    };
+    let task = load(of(&|i| ["a", "b", "c"][if i == 20 { 2 } else { i % 2 }].into()));
+    let last = task.notes.last().unwrap().to_string();
+    assert_eq!(last, "the class \"c\" has one sequence: neither validation nor test has it");
+    let task = load(of(&|i| if i < 25 { i } else { i % 3 + 50 }.to_string()));
+    let last = task.notes.last().unwrap().to_string();
+    assert_eq!(
+        last,
+        "25 of 28 classes have one sequence, such as \"0\": neither validation nor test has it; if the labels are \
+         numbers to predict, set task.target=value"
+    );
+    let message = error(of(&|i| (1_000_000 + i).to_string()));
+    assert!(message.contains("too few sequences (40)"), "{message}");
+    assert!(message.ends_with("to predict them set task.target=value"), "{message}");
+    let message = error(of(&|i| format!("name{i}")));
+    assert!(message.ends_with("task.test_fraction higher"), "{message}");
+}
+
+#[test]
 fn a_column_that_counts_the_steps_is_not_a_channel() {
     let folder = Folder::new();
     for i in 0..40 {
