@@ -6,7 +6,7 @@ use dss_format::encoder::Column;
 
 use crate::catalogue::entry;
 use crate::table::{Table, TableOptions};
-use crate::{Error, Result, io};
+use crate::{Error, Result, io, units};
 
 /// The columns and the rows of ETTh1 and ETTh2.
 const ETT_COLUMNS: [&str; 8] = ["date", "HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"];
@@ -70,7 +70,8 @@ impl Series {
         let mut values = Vec::new();
         table.for_each(|line, cells| {
             let Some(cell) = cells.get(place) else {
-                let what = format!("the row ends before this column: it has {} cells", cells.len());
+                let cells = units::plural(cells.len() as u64, "cell");
+                let what = format!("the row ends before this column: it has {cells}");
                 return Err(Error::cell(&table.path, line, place + 1, what));
             };
             values.push(table.number(line, place, cell)?);
