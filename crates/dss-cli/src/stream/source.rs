@@ -36,15 +36,15 @@ const SOUND_MARK: usize = 8;
 
 /// Whether bytes begin sound of a kind that is not read.
 fn is_other_sound(first: &[u8]) -> bool {
-    let is_mp4 = first.get(4..8) == Some(b"ftyp");
+    let is_mp4 = first.get(4..8) == Some(&b"ftyp"[..]);
     is_mp4 || is_mp3_frame(first) || OTHER_SOUND.iter().any(|mark| first.starts_with(mark))
 }
 
 /// Whether bytes are the header of an MP3 frame: eleven ones, a version, layer III, a bit rate and a sampling rate.
 fn is_mp3_frame(first: &[u8]) -> bool {
     let &[sync, kind, rates, ..] = first else { return false };
-    let (version, layer) = (kind >> 3 & 3, kind >> 1 & 3);
-    let (bit_rate, sampling_rate) = (rates >> 4, rates >> 2 & 3);
+    let (version, layer) = ((kind >> 3) & 3, (kind >> 1) & 3);
+    let (bit_rate, sampling_rate) = (rates >> 4, (rates >> 2) & 3);
     sync == 0xff
         && kind >> 5 == 7
         && version != 1

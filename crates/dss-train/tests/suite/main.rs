@@ -24,6 +24,6 @@ mod ranks;
 mod resume;
 mod rotten_runs;
 mod stacks;
-mod threads;
 mod target_units;
+mod threads;
 mod transfer;
