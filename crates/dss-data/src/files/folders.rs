@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dss_format::encoder::Column;
+use dss_format::encoder::{Column, listed};
 
 use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, Format, InputChoice, arrays, tables};
@@ -51,10 +51,48 @@ fn read_one(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result<Rec
             if config.input == InputChoice::Text {
                 return Err(Error::setting("input", "text", "x.npy holds numbers"));
             }
-            arrays::read_pair(&x, &y)
+            let records = arrays::read_pair(&x, &y)?;
+            Ok(with_sizes(&io::file_name(&x), records))
         }
-        _ => read_classes(config, path, columns),
+        _ => read_classes(config, path, columns)
+            .map(|records| with_sizes(&io::file_name(path), records)),
     }
+}
+
+/// The records with notes on how many and how long they are: where the axes of arrays are in another order, only that
+/// tells.
+fn with_sizes(name: &str, mut records: Records) -> Records {
+    let channels = records.layout.channels();
+    let length = |record: &Record| match &record.content {
+        Content::Text(text) => text.chars().count(),
+        Content::Numbers(numbers) => numbers.len() / channels.unwrap_or(1).max(1),
+    };
+    let kinds = if channels.is_none() { ["text", "character"] } else { ["sequence", "step"] };
+    let channels = channels.unwrap_or(1);
+    let lengths: Vec<usize> = records.records.iter().map(length).collect();
+    records.notes.push(format!("{name}: {}", sizes(kinds, &lengths, channels)).into());
+    let longest = lengths.into_iter().max().unwrap_or(0);
+    if channels > longest {
+        let what = format!(
+            "{name}: more channels ({channels}) than steps ({longest}); if the numbers are [channels, steps], as in \
+             PyTorch, transpose them to [steps, channels]"
+        );
+        records.notes.push(what.into());
+    }
+    records
+}
+
+/// In words, how many sequences there are, and of which lengths: `60 sequences of 3 steps, 20 channels`.
+pub(super) fn sizes([kind, unit]: [&str; 2], lengths: &[usize], channels: usize) -> String {
+    let count = units::plural(lengths.len() as u64, kind);
+    let (shortest, longest) = (lengths.iter().min(), lengths.iter().max());
+    let (shortest, longest) = (shortest.copied().unwrap_or(0), longest.copied().unwrap_or(0));
+    let length = match shortest == longest {
+        true => units::plural(longest as u64, unit),
+        false => format!("{shortest} to {longest} {unit}s"),
+    };
+    let each = if channels > 1 { format!(", {channels} channels") } else { String::new() };
+    format!("{count} of {length}{each}")
 }
 
 /// Opens a table as the settings say.
@@ -177,7 +215,14 @@ fn read_sequence(
             let mut index = tables::index_columns(&table)?;
             let places = tables::selected(config, &table, None, &index)?;
             index.retain(|index| !places.contains(index));
-            let way = tables::writing(&table) + &tables::index_words(&table, &index);
+            let named = table.header.as_ref().map(|names| {
+                let names: Vec<&str> =
+                    places.iter().filter_map(|&i| names.get(i)).map(String::as_str).collect();
+                format!(", the channels are {}", listed(&names))
+            });
+            let way = table.writing()
+                + &named.unwrap_or_default()
+                + &tables::index_words(&table, &index);
             let remark = tables::counting_words(config, &table, &places)?;
             let places = tables::in_order_of(columns, &table, places)?;
             let content = Content::Numbers(tables::steps(&table, &places)?);

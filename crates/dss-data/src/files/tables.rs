@@ -6,7 +6,6 @@ use dss_format::encoder::{Column, LABEL_NAMES, TEXT_NAMES, find_names, is_number
 
 use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, InputChoice, TargetChoice};
-use crate::delimited::Separator;
 use crate::table::{Header, Table};
 use crate::{Error, Result, io, units};
 
@@ -56,15 +55,15 @@ pub(super) fn read_rows(
         Ok(())
     })?;
     let content = match text {
-        Some(column) => format!("the text from column {}", column_name(table, column)),
+        Some(column) => format!("the text from column {}", table.column_name(column)),
         None => format!("{} of numbers per row", units::plural(rest.len() as u64, "step")),
     };
     let rows = units::plural(records.len() as u64, "row");
     index.retain(|index| !rest.contains(index));
     let note = format!(
         "{file}: {rows}{}, label from column {}, {content}{}",
-        writing(table),
-        column_name(table, label),
+        table.writing(),
+        table.column_name(label),
         index_words(table, &index)
     );
     let mut notes = vec![note.into()];
@@ -73,7 +72,7 @@ pub(super) fn read_rows(
         let what = format!(
             "{file}: no column is called {usual}, so the label is taken from {:?}; if it is in another column, say so \
              with --set task.label=NAME",
-            names[label]
+            names.get(label).map_or("", String::as_str)
         );
         notes.push(what.into());
     }
@@ -87,22 +86,11 @@ pub(super) fn read_rows(
     Ok(Records { records, layout, decimal_comma: table.decimal_comma, notes })
 }
 
-/// How a table is written, for a note: ` separated by tabs, decimal comma, no header`.
-pub(super) fn writing(table: &Table) -> String {
-    let separator = match table.separator {
-        Separator::Comma => String::new(),
-        other => format!(" separated by {}", other.plural()),
-    };
-    let decimal = if table.decimal_comma { ", decimal comma" } else { "" };
-    let header = if table.header.is_some() { "a header" } else { "no header" };
-    format!("{separator}{decimal}, {header}")
-}
-
 /// Which columns are left out, for a note.
 pub(super) fn index_words(table: &Table, index: &[usize]) -> String {
     let words = |&i: &usize| {
-        let column = column_name(table, i);
-        match table.header.as_ref().is_some_and(|names| !is_unnamed(&names[i])) {
+        let column = table.column_name(i);
+        match table.header.as_ref().and_then(|names| names.get(i)).is_some_and(|n| !is_unnamed(n)) {
             true => format!(", column {column} is left out: it only tells the rows apart"),
             false => format!(", column {column} only counts the rows"),
         }
@@ -120,7 +108,8 @@ pub(super) fn counting_words(
     let Some(names) = table.header.as_ref().filter(|_| config.columns.is_empty()) else {
         return Ok(None);
     };
-    let named = |i: &&usize| !is_unnamed(&names[**i]) && !is_number(&names[**i]);
+    let name = |i: usize| names.get(i).map_or("", String::as_str);
+    let named = |i: &&usize| !is_unnamed(name(**i)) && !is_number(name(**i));
     let candidates: Vec<usize> = places.iter().filter(named).copied().collect();
     let mut counts: Vec<Option<Vec<i64>>> = vec![Some(Vec::new()); candidates.len()];
     table.for_each(|_, cells| {
@@ -139,14 +128,14 @@ pub(super) fn counting_words(
         numbers.windows(2).all(|two| two[0].checked_add(1) == Some(two[1])).then_some(())
     };
     let found: Vec<usize> = (candidates.into_iter().zip(counts))
-        .filter(|(i, numbers)| is_index_name(&names[*i]) || count_rows(numbers.clone()).is_some())
+        .filter(|(i, numbers)| is_index_name(name(*i)) || count_rows(numbers.clone()).is_some())
         .map(|(i, _)| i)
         .collect();
     let rest: Vec<usize> = places.iter().filter(|place| !found.contains(place)).copied().collect();
     if found.is_empty() || rest.is_empty() {
         return Ok(None);
     }
-    let columns: Vec<String> = found.iter().map(|&i| column_name(table, i)).collect();
+    let columns: Vec<String> = found.iter().map(|&i| table.column_name(i)).collect();
     let (subject, read) = match columns.len() {
         1 => ("column", "is read, but looks"),
         _ => ("columns", "are read, but look"),
@@ -166,14 +155,6 @@ fn ranges(places: &[usize]) -> String {
         _ => (run[0] + 1).to_string(),
     };
     runs.map(run).collect::<Vec<_>>().join(",")
-}
-
-/// The number of a column from 1, and its name.
-fn column_name(table: &Table, i: usize) -> String {
-    match &table.header {
-        Some(names) => format!("{} ({:?})", i + 1, names.get(i).map_or("", String::as_str)),
-        None => (i + 1).to_string(),
-    }
 }
 
 /// The text of a row.

@@ -37,6 +37,8 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
 pub(super) struct Series {
     pub(super) column: Column,
     pub(super) values: Vec<f32>,
+    /// How it was read, in a few words.
+    pub(super) description: String,
     header: Option<Vec<String>>,
 }
 
@@ -77,7 +79,11 @@ impl Series {
             values.push(table.number(line, place, cell)?);
             Ok(())
         })?;
-        Ok(Self { column, values, header: table.header.clone() })
+        let (file, rows) = (io::file_name(&table.path), units::plural(values.len() as u64, "row"));
+        let column_name = table.column_name(place);
+        let description =
+            format!("{file}: {rows}{}, the values from column {column_name}", table.writing());
+        Ok(Self { column, values, description, header: table.header.clone() })
     }
 
     /// Whether this is a column of ETTh1 or ETTh2.

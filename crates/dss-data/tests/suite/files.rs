@@ -265,7 +265,7 @@ fn a_named_index_is_not_a_step() {
     };
     let read = |name: &str, table: String| load(config(&folder.write(name, table).path(name)));
     for (head, id) in [
-        ("id", &(|i| i.to_string()) as &dyn Fn(usize) -> String),
+        ("id", &(|i: usize| i.to_string()) as &dyn Fn(usize) -> String),
         ("Index", &|i| (i * 7 % 40 + 3).to_string()),
         ("ROW", &|i| (1000 - i).to_string()),
         ("idx", &|i| format!("sample-{i}")),
@@ -298,7 +298,7 @@ fn a_named_index_is_not_a_step() {
         remark.unwrap_or_else(|| panic!("{head}: {:?}", task.notes))
     };
     for (head, id) in [
-        ("patient", &(|i| i.to_string()) as &dyn Fn(usize) -> String),
+        ("patient", &(|i: usize| i.to_string()) as &dyn Fn(usize) -> String),
         ("patient", &|i| (i * 7 % 40 + 3).to_string()),
         ("id", &|i| (i / 2).to_string()),
     ] {
@@ -369,6 +369,7 @@ fn a_column_that_counts_the_steps_is_not_a_channel() {
     assert_eq!(task.spec.input, InputKind::Values { channels: 1 });
     let note = task.notes[0].to_string();
     assert_eq!(note, "a/0.csv: a step per row, no header, column 1 only counts the rows");
+    assert_eq!(task.notes[1].to_string(), "data: 40 sequences of 12 steps");
     folder.write("new.csv", "4.5\n".repeat(12));
     for file in ["new.csv", "data/a/4.csv"] {
         let read = predict(&task, &folder.path(file)).unwrap();
@@ -376,6 +377,51 @@ fn a_column_that_counts_the_steps_is_not_a_channel() {
     }
     let columns = FilesConfig { columns: "1,2".into(), ..config(&folder.path("data")) };
     assert_eq!(load(columns).notes[0].to_string(), "a/0.csv: a step per row, no header");
+}
+
+/// Only the sizes tell that the axes of arrays or the columns of tables are others than was meant.
+#[test]
+fn sizes_and_channels_are_announced() {
+    let notes = |task: &Task| -> Vec<String> {
+        task.notes.iter().map(|note| note.to_string()).collect()
+    };
+    let folder = Folder::new();
+    let y: Vec<f32> = (0..30).map(|i| (i % 2) as f32).collect();
+    folder.write("y.npy", npy("(30,)", &y));
+    for (shape, numbers, expected) in [
+        ("(30, 20, 3)", 1800, vec!["x.npy: 30 sequences of 20 steps, 3 channels"]),
+        ("(30, 20)", 600, vec!["x.npy: 30 sequences of 20 steps"]),
+        (
+            "(30, 3, 20)",
+            1800,
+            vec![
+                "x.npy: 30 sequences of 3 steps, 20 channels",
+                "x.npy: more channels (20) than steps (3); if the numbers are [channels, steps], as in PyTorch, \
+                 transpose them to [steps, channels]",
+            ],
+        ),
+    ] {
+        let numbers: Vec<f32> = (0..numbers).map(|i| (i % 7) as f32 + i as f32 / 1e4).collect();
+        folder.write("x.npy", npy(shape, &numbers));
+        assert_eq!(notes(&load(config(folder.0.path()))), expected, "{shape}");
+    }
+    let folder = Folder::new();
+    for i in 0..30 {
+        let class = ["a", "b"][i % 2];
+        folder.write(&format!("texts/{class}/{i}.txt"), "x".repeat(i + 1));
+        let rows: String = (0..4 + i % 2).map(|step| format!("{i}.5,{step}\n")).collect();
+        folder.write(&format!("tables/{class}/{i}.csv"), format!("ax,ay\n{rows}"));
+        let numbers: Vec<f32> = (0..6).map(|x| (x * i) as f32).collect();
+        folder.write(&format!("arrays/{class}/{i}.npy"), npy("(2, 3)", &numbers));
+    }
+    let of = |name: &str| notes(&load(config(&folder.path(name))));
+    assert_eq!(of("texts"), ["texts: 30 texts of 1 to 30 characters"]);
+    let tables = of("tables");
+    assert_eq!(tables[0], "a/0.csv: a step per row, a header, the channels are ax, ay");
+    assert_eq!(tables[1], "tables: 30 sequences of 4 to 5 steps, 2 channels");
+    let arrays = of("arrays");
+    assert_eq!(arrays[0], "arrays: 30 sequences of 2 steps, 3 channels");
+    assert!(arrays[1].contains("more channels (3) than steps (2)"), "{arrays:?}");
 }
 
 #[test]
