@@ -7,11 +7,9 @@ use dss_format::encoder::{EOS, FilesEncoder, Form, SPECIALS, Scaling, Vocabulary
 use dss_format::feed::NumberFeed;
 
 use super::record::Content;
-use super::{TokenChoice, arrays, folders, tables};
-use crate::delimited::Separator;
+use super::{TokenChoice, arrays, folders, texts};
 use crate::encoder::{ReadFile, SequencePlace, numbers};
-use crate::table::{Decimal, Table, TableOptions};
-use crate::{Error, Input, InputKind, Result, io, units};
+use crate::{Error, Input, InputKind, Result, io};
 
 /// Mean and standard deviation of sequences `[len, channels]`, by channel.
 pub(super) fn scaling<'a>(
@@ -149,11 +147,15 @@ impl ReadFile for FilesEncoder {
                     numbers(path, feed, note)?.into_iter().map(fitting).collect()
                 }
                 (_, _, "csv" | "tsv" | "tab") => {
-                    let texts = texts(self, path, note)?.into_iter();
-                    texts.map(|(place, text)| (place, encode(self, &Content::Text(text)))).collect()
+                    let found = texts::read(self, path, note)?.into_iter();
+                    found.map(|(place, text)| (place, encode(self, &Content::Text(text)))).collect()
                 }
                 _ => {
-                    let text = Content::Text(folders::document(path)?);
+                    let text = folders::document(path)?;
+                    if text.is_empty() {
+                        return Err(Error::content(path, "the text is empty"));
+                    }
+                    let text = Content::Text(text);
                     vec![(SequencePlace::File, encode(self, &text))]
                 }
             };
@@ -166,62 +168,4 @@ impl ReadFile for FilesEncoder {
         };
         found.into_iter().map(checked).collect()
     }
-}
-
-/// The texts of a table, with their places: of the column that the training read.
-fn texts(
-    encoder: &FilesEncoder,
-    path: &Path,
-    note: &mut dyn FnMut(String),
-) -> Result<Vec<(SequencePlace, String)>> {
-    let name = encoder.columns.first().and_then(|column| column.name.as_deref());
-    let names: Vec<&str> = name.into_iter().collect();
-    let given = encoder.dialect.delimiter.and_then(Separator::written);
-    let open = |separator| {
-        let options = TableOptions {
-            separator,
-            decimal: Decimal::Point,
-            names: &names,
-            classes: &encoder.classes,
-            ..Default::default()
-        };
-        Table::open(path, options)
-    };
-    // A text without commas may have semicolons: only a header can tell that these separate.
-    let table = match open(given) {
-        Ok(table) if name.is_some_and(|name| table.named(name).is_some()) => table,
-        _ => open(given.or(Separator::of_name(path)).or(Some(Separator::Comma)))?,
-    };
-    let column = text_column(encoder, &table)?;
-    let mut found = Vec::new();
-    table.for_each(|line, cells| {
-        let text = tables::row_text(&table, line, cells, column)?;
-        found.push((SequencePlace::Line(line), text));
-        Ok(())
-    })?;
-    let header = if table.header.is_some() { "a header" } else { "no header" };
-    let (rows, column) = (units::plural(found.len() as u64, "row"), column + 1);
-    let file = io::file_name(path);
-    note(format!("{file}: {rows}, each a sequence, {header}, the text from column {column}"));
-    Ok(found)
-}
-
-/// Where the texts are: by the name of the training's column, else the only column, else the same place.
-fn text_column(encoder: &FilesEncoder, table: &Table) -> Result<usize> {
-    let trained = encoder.columns.first();
-    let name = trained.and_then(|column| column.name.as_deref());
-    let width = table.width();
-    let place = match (name, &table.header) {
-        (Some(name), Some(_)) => table.named(name),
-        _ if width == 1 => Some(0),
-        _ => trained.map(|column| column.index).filter(|index| *index < width),
-    };
-    place.ok_or_else(|| {
-        let expected = match name {
-            Some(name) => format!("the column {name:?}"),
-            None => "one column of text, or the columns of the training".to_owned(),
-        };
-        let what = format!("expected {expected}; this table has {}", table.describe());
-        Error::content(&table.path, what)
-    })
 }

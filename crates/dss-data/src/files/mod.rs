@@ -10,6 +10,7 @@ mod record;
 mod split;
 mod statistics;
 mod tables;
+mod texts;
 
 use std::path::Path;
 use std::sync::Arc;
