@@ -135,7 +135,21 @@ impl ReadFile for FilesEncoder {
         let found: Vec<(SequencePlace, std::result::Result<Input, String>)> =
             match (&self.form, self.shape(), io::extension(path).as_str()) {
                 (_, Some(shape), "npy") => {
-                    let sequences = arrays::read_unlabelled(path, &shape)?.into_iter();
+                    let sequences = arrays::read_unlabelled(path, &shape)?;
+                    let length = |numbers: &Vec<f32>| numbers.len() / shape.channels;
+                    let lengths: Vec<usize> = sequences.iter().map(|(_, n)| length(n)).collect();
+                    let sizes = folders::sizes(["sequence", "step"], &lengths, shape.channels);
+                    if self.len > 1 && lengths.len() > 1 && lengths.iter().all(|l| *l == 1) {
+                        let n = lengths.len();
+                        let what = format!(
+                            "holds {sizes}, but the model was trained on sequences of up to {} steps; one sequence of \
+                             {n} steps is an array of the shape [{n}]",
+                            self.len
+                        );
+                        return Err(Error::content(path, what));
+                    }
+                    note(format!("{}: {sizes}", io::file_name(path)));
+                    let sequences = sequences.into_iter();
                     let encode =
                         |(place, numbers)| (place, encode(self, &Content::Numbers(numbers)));
                     sequences.map(encode).collect()

@@ -244,6 +244,25 @@ fn texts_without_their_mark_and_without_anything() {
     }
 }
 
+/// A column of an array is a sequence, and not one sequence for each of its numbers.
+#[test]
+fn an_array_of_single_steps_is_refused() {
+    let folder = Folder::new();
+    let train = folder.write("train.csv", numbers_csv(true)).path("train.csv");
+    let task = load(config(&train));
+    let numbers: Vec<f32> = (0..100).map(|i| i as f32).collect();
+    let path = folder.write("column.npy", npy("(100, 1)", &numbers)).path("column.npy");
+    let message = predict(&task, &path).unwrap_err().to_string();
+    assert!(message.contains("holds 100 sequences of 1 step"), "{message}");
+    assert!(message.contains("is an array of the shape [100]"), "{message}");
+    let rows = folder.write("rows.npy", npy("(2, 3)", &numbers[..6])).path("rows.npy");
+    let (read, said) = read_noted(&task, &rows);
+    assert_eq!((read.len(), said.as_str()), (2, "rows.npy: 2 sequences of 3 steps"));
+    // A model of single steps.
+    let short = load(FilesConfig { columns: "a".into(), ..config(&train) });
+    assert_eq!(predict(&short, &path).unwrap().len(), 100);
+}
+
 /// A row as long as the training's without its label may be one that is a step shorter and labelled.
 #[test]
 fn rows_without_a_label_are_announced() {
