@@ -8,12 +8,13 @@ use std::path::Path;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use dss_format::encoder::{Dialect, is_number};
 
-use crate::io;
+use crate::io::{self, BYTE_ORDER_MARK};
 
 /// The longest row: a text of the longest length L in UTF-8. A quotation mark that is never closed would take in the
 /// whole file.
 pub(crate) const ROW_LIMIT: usize = 64 << 20;
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// How a first line for Excel begins, which is not a row but says what separates the cells: `sep=;`.
+const EXCEL_MARK: &[u8] = b"sep=";
 
 /// How columns are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,13 @@ impl Separator {
             Self::Tab => "tabs",
             Self::Space => "spaces",
         }
+    }
+
+    /// What a first line for Excel says.
+    fn of_excel_line(line: &[u8]) -> Option<Self> {
+        let (mark, separator) = line.split_last_chunk::<1>().map(|(mark, [last])| (mark, *last))?;
+        let separator = Self::written(separator.into())?;
+        mark.eq_ignore_ascii_case(EXCEL_MARK).then_some(separator)
     }
 
     /// What is not quoted tells: semicolons or tabs, if all commas are within numbers (`1,5;2,5`); spaces between
@@ -234,12 +242,23 @@ impl RowReader {
         let Some(start) = text.iter().position(|byte| !is_end(byte)) else { return };
         let first = &text[start..];
         let end = first.iter().position(is_end);
-        if end.is_none() && !ended && self.separator.is_none() {
+        let line = &first[..end.unwrap_or(first.len())];
+        let begins = &line[..line.len().min(EXCEL_MARK.len())];
+        let for_excel = EXCEL_MARK[..begins.len()].eq_ignore_ascii_case(begins);
+        if end.is_none() && !ended && (self.separator.is_none() || for_excel) {
             return;
         }
-        let line = &first[..end.unwrap_or(first.len())];
-        let separator = self.separator.unwrap_or_else(|| Separator::of_line(line));
         self.parsed = self.held.len() - text.len();
+        let excel = Separator::of_excel_line(line);
+        if excel.is_some() {
+            self.parsed += start + line.len();
+        }
+        let before = text[..start].to_vec();
+        let separator = (self.separator.or(excel)).unwrap_or_else(|| Separator::of_line(line));
+        if excel.is_some() {
+            self.count_lines(&before);
+            self.after_return = false;
+        }
         self.separator = Some(separator);
         self.parser = Some(separator.parser());
     }
@@ -430,6 +449,17 @@ mod tests {
             assert_eq!(first.text().unwrap(), ["1.5", "2"]);
         }
         assert_eq!(rows("1,2 apples; 3\n"), [row(1, &["1", "2 apples; 3"])]);
+        for end in ["\n", "\r\n", "\r"] {
+            let table = ["\u{feff}sep=;", "two words,c;d", "1,2;3"].join(end);
+            let expected = [row(2, &["two words,c", "d"]), row(3, &["1,2", "3"])];
+            assert_eq!(rows(&table), expected, "{end:?}");
+            let table = [end, "SEP=,", end, "1;2,3"].concat();
+            assert_eq!(rows(&table), [row(3, &["1;2", "3"])], "{end:?}");
+        }
+        let given = pieces(Some(Separator::Tab), b"sep=;\n1\t2", 3).unwrap();
+        assert_eq!(given, [row(2, &["1", "2"])]);
+        assert_eq!(rows("sep=,,\nsep=|\n"), [row(1, &["sep=", "", ""]), row(2, &["sep=|"])]);
+        assert!(rows("sep=;").is_empty() && rows("sep=;\n").is_empty());
         assert_eq!(rows("1, 2, 3\n"), [row(1, &["1", " 2", " 3"])]);
         let mut reader = RowReader::new(None).with_decimal_comma(true);
         let first = reader.next(&mut &b"1,5\n"[..]).unwrap().unwrap();

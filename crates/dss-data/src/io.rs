@@ -13,6 +13,9 @@ use crate::{Error, Result};
 const UNPACK_RATIO: u64 = 100;
 const UNPACK_FLOOR: u64 = 256 << 20;
 
+/// What some editors write at the beginning of UTF-8 text; it is not part of it.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Stops what unpacks without end.
 struct LimitedReader<R> {
     inner: R,
@@ -55,9 +58,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The whole file as UTF-8.
+/// The whole file as UTF-8, without a byte order mark.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
-    String::from_utf8(read(path)?).map_err(|e| {
+    let mut bytes = read(path)?;
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    String::from_utf8(bytes).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
         let line = 1 + e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
         Error::not_utf8(path, line as u64)

@@ -85,5 +85,7 @@ pub use pathfinder::PathfinderConfig;
 pub use random::epoch_order;
 pub use retrieval::RetrievalConfig;
 pub use speech::SpeechConfig;
-pub use task::{Baseline, Dataset, Example, Input, InputKind, Target, TargetKind, Task, TaskSpec};
+pub use task::{
+    Baseline, Dataset, Example, Input, InputKind, Target, TargetKind, TargetScaling, Task, TaskSpec,
+};
 pub use text::TextConfig;

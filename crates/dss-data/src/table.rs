@@ -201,6 +201,27 @@ impl Table {
         places.iter().map(|&index| Column { name: name(index), index }).collect()
     }
 
+    /// How the table is written, for a note: ` separated by tabs, decimal comma, no header`.
+    pub(crate) fn writing(&self) -> String {
+        let separator = match self.separator {
+            Separator::Comma => String::new(),
+            other => format!(" separated by {}", other.plural()),
+        };
+        let decimal = if self.decimal_comma { ", decimal comma" } else { "" };
+        let header = if self.header.is_some() { "a header" } else { "no header" };
+        format!("{separator}{decimal}, {header}")
+    }
+
+    /// The number of a column from 1, and its name, for messages.
+    pub(crate) fn column_name(&self, place: usize) -> String {
+        match &self.header {
+            Some(names) => {
+                format!("{} ({:?})", place + 1, names.get(place).map_or("", String::as_str))
+            }
+            None => (place + 1).to_string(),
+        }
+    }
+
     /// What columns there are, for messages.
     pub(crate) fn describe(&self) -> String {
         const SHOWN: usize = 12;

@@ -121,6 +121,31 @@ impl Example {
     }
 }
 
+/// The standard deviation and the mean of a training's targets, by output: a model learns (target - mean) / sd, whatever
+/// the units of the targets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetScaling {
+    /// Mean of the training targets.
+    pub mean: Vec<f64>,
+    /// Their standard deviation; 1 where they are constant.
+    pub sd: Vec<f64>,
+}
+
+impl TargetScaling {
+    /// That of the targets of a training, all of the same number of outputs.
+    pub(crate) fn of_targets<'a>(targets: impl Iterator<Item = &'a [f32]> + Clone) -> Self {
+        let outputs = targets.clone().next().map_or(0, <[f32]>::len);
+        let n = targets.clone().count().max(1) as f64;
+        let average = |of: &dyn Fn(&[f32]) -> f64| targets.clone().map(of).sum::<f64>() / n;
+        let mean: Vec<f64> = (0..outputs).map(|k| average(&|y| y[k].into())).collect();
+        let sd = |k: usize| {
+            let sd = average(&|y| (f64::from(y[k]) - mean[k]).powi(2)).sqrt();
+            if sd > 0.0 { sd } else { 1.0 }
+        };
+        Self { sd: (0..outputs).map(sd).collect(), mean }
+    }
+}
+
 /// What a simple method reaches on the examples of a split.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
@@ -193,6 +218,9 @@ pub struct Task {
     pub vocabulary: Option<Vec<String>>,
     /// How a new file becomes input; to be stored with the trained model.
     pub encoder: Encoder,
+    /// How far the targets are from 0 and from each other, where a training should know. Examples and scores have the
+    /// targets as they are.
+    pub target_scaling: Option<TargetScaling>,
     /// Remarks for the user.
     pub notes: Vec<Note>,
 }
@@ -205,9 +233,18 @@ impl Task {
         hash: SplitHash,
         encoder: Encoder,
     ) -> Self {
-        let vocabulary = encoder.vocabulary();
-        let (split_hash, earlier_split_hash, notes) = (hash.hex(), None, Vec::new());
-        Self { spec, train, val, test, split_hash, earlier_split_hash, vocabulary, encoder, notes }
+        Self {
+            spec,
+            train,
+            val,
+            test,
+            split_hash: hash.hex(),
+            earlier_split_hash: None,
+            vocabulary: encoder.vocabulary(),
+            encoder,
+            target_scaling: None,
+            notes: Vec::new(),
+        }
     }
 
     /// Whether a run that stored this split hash had the same splits.

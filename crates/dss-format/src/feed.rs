@@ -8,6 +8,9 @@ use crate::encoder::{
     TableShape, UNK, Unit, Vocabulary, listops, quoted,
 };
 
+/// What some editors write at the beginning of UTF-8 text; it is not part of it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// What an encoder reads position by position.
 #[derive(Clone, Debug)]
 pub enum Feed {
@@ -96,13 +99,13 @@ impl Encoder {
 fn document(vocabulary: &Vocabulary) -> TokenFeed {
     let ids = CharacterIds::of_vocabulary(vocabulary);
     let feed = TokenFeed::new(Ids::Character { ids, unknown: Some(UNK) }, Some(EOS));
-    TokenFeed { held: Some(Vec::new()), ..feed }
+    TokenFeed { start: Some(Vec::new()), held: Some(Vec::new()), ..feed }
 }
 
 /// The bytes of a text, without the line ends after it.
 fn document_bytes() -> TokenFeed {
     let feed = TokenFeed::new(Ids::Byte(SPECIALS.len() as u32), Some(EOS));
-    TokenFeed { held: Some(Vec::new()), ..feed }
+    TokenFeed { start: Some(Vec::new()), held: Some(Vec::new()), ..feed }
 }
 
 /// Sound of one channel.
@@ -137,6 +140,8 @@ pub struct TokenFeed {
     ids: Ids,
     /// The token that follows the last one, where the training had it.
     pub end: Option<u32>,
+    /// The first bytes of a text, until they are more than a byte order mark, which is left out; `None` after that.
+    start: Option<Vec<u8>>,
     /// Bytes that are not a whole character, word or row yet.
     pending: Vec<u8>,
     /// Line ends that are left out if nothing follows them; `None`: they are never left out.
@@ -160,11 +165,19 @@ enum Ids {
 
 impl TokenFeed {
     fn new(ids: Ids, end: Option<u32>) -> Self {
-        Self { ids, end, pending: Vec::new(), held: None, line: 1 }
+        Self { ids, end, start: None, pending: Vec::new(), held: None, line: 1 }
     }
 
     /// Takes more text and adds its tokens to `tokens`.
     pub fn push(&mut self, text: &[u8], tokens: &mut Vec<u32>) -> Result<(), Fault> {
+        if let Some(start) = &mut self.start {
+            start.extend_from_slice(text);
+            if start.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(start) {
+                return Ok(());
+            }
+            let text = self.start.take().unwrap_or_default();
+            return self.push(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text), tokens);
+        }
         let Some(held) = &mut self.held else { return self.read(text, tokens) };
         let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map(|last| last + 1);
         let Some(end) = end else {
@@ -231,6 +244,9 @@ impl TokenFeed {
 
     /// Takes what is left at the end of the text.
     pub fn finish(&mut self, tokens: &mut Vec<u32>) -> Result<(), Fault> {
+        if let Some(start) = self.start.take() {
+            self.push(&start, tokens)?;
+        }
         match &self.ids {
             Ids::Word(_) => self.row(tokens),
             Ids::Number(_) => self.number(tokens),
@@ -479,6 +495,18 @@ mod tests {
         assert_eq!(tokens(&document_bytes(), b"a\n\nb\n").unwrap(), [a, line_end, line_end, b]);
         assert_eq!(tokens(&document_bytes(), b"a\r\n\n").unwrap(), [a]);
         assert_eq!(tokens(&document_bytes(), b"\n").unwrap(), [0u32; 0]);
+    }
+
+    #[test]
+    fn a_document_begins_after_its_byte_order_mark() {
+        let a = u32::from(b'a') + 3;
+        assert_eq!(tokens(&document_bytes(), "\u{feff}a".as_bytes()).unwrap(), [a]);
+        assert_eq!(tokens(&document_bytes(), "\u{feff}".as_bytes()).unwrap(), [0u32; 0]);
+        assert_eq!(tokens(&document_bytes(), b"\xef\xbb").unwrap(), [0xef + 3, 0xbb + 3]);
+        assert_eq!(tokens(&document_bytes(), "a\u{feff}".as_bytes()).unwrap().len(), 4);
+        let vocabulary = Vocabulary::from_counts([("a".to_owned(), 1)].into_iter());
+        let found = tokens(&document(&vocabulary), "\u{feff}a".as_bytes()).unwrap();
+        assert_eq!(found, [SPECIALS.len() as u32]);
     }
 
     fn numbers(feed: &NumberFeed, rows: &[&[&str]]) -> Result<Vec<f32>, String> {

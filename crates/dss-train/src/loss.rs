@@ -8,7 +8,7 @@
 //! An optimiser step minimises the mean over all items of all its micro-batches, so gradients are divided by that
 //! total. Rows are taken in blocks of fixed size and summed in their order: the number of threads changes nothing.
 
-use dss_data::BatchTarget;
+use dss_data::{BatchTarget, TargetScaling};
 use rayon::prelude::*;
 
 use crate::scores::Tally;
@@ -44,6 +44,21 @@ pub fn scored(target: &BatchTarget) -> u64 {
 /// # Panics
 /// If the target does not have one entry per row (classes) or per output (values), or a class is not below `width`.
 pub fn assess(outputs: &[f64], width: usize, target: &BatchTarget, total: u64) -> Assessment {
+    assess_scaled(outputs, width, target, total, None)
+}
+
+/// As [`assess`], of outputs that mean (target - mean) / sd where a `scaling` is given: the gradient is of the loss in
+/// these units, the sums are in those of the targets.
+///
+/// # Panics
+/// As [`assess`], or if the scaling is not of `width` outputs.
+pub fn assess_scaled(
+    outputs: &[f64],
+    width: usize,
+    target: &BatchTarget,
+    total: u64,
+    scaling: Option<&TargetScaling>,
+) -> Assessment {
     let mut gradient = vec![0.0; outputs.len()];
     let weight = 1.0 / total.max(1) as f64;
     let (mut tally, mut predicted) = (Tally::default(), Vec::new());
@@ -74,16 +89,28 @@ pub fn assess(outputs: &[f64], width: usize, target: &BatchTarget, total: u64) -
         BatchTarget::Values(values) | BatchTarget::PositionValues(values) => {
             assert_eq!(outputs.len(), values.len(), "one target per output");
             let block = BLOCK * width;
+            // Mean and deviation of each output; taking 0 off and multiplying by 1 changes no bit.
+            let units: Vec<(f64, f64)> = match scaling {
+                Some(TargetScaling { mean, sd }) => {
+                    assert!(mean.len() == width && sd.len() == width, "a scaling per output");
+                    mean.iter().copied().zip(sd.iter().copied()).collect()
+                }
+                None => vec![(0.0, 1.0); width],
+            };
             let blocks: Vec<Tally> = gradient
                 .par_chunks_mut(block)
                 .zip(outputs.par_chunks(block).zip(values.par_chunks(block)))
                 .map(|(gradient, (outputs, values))| {
                     let mut tally = Tally::default();
-                    for ((g, o), value) in gradient.iter_mut().zip(outputs).zip(values) {
+                    let units = units.iter().cycle();
+                    let targets = values.iter().zip(units);
+                    for ((g, o), (value, (mean, sd))) in
+                        gradient.iter_mut().zip(outputs).zip(targets)
+                    {
                         if !value.is_nan() {
-                            let error = o - f64::from(*value);
-                            tally.loss += error * error;
-                            tally.absolute += error.abs();
+                            let error = o - (f64::from(*value) - mean) / sd;
+                            tally.loss += (error * sd) * (error * sd);
+                            tally.absolute += (error * sd).abs();
                             tally.scored += 1;
                             *g = 2.0 * error * weight;
                         }
@@ -155,6 +182,19 @@ mod tests {
         check_gradient(&outputs, 3, &BatchTarget::PositionClasses(vec![-1, 2, 1]), 7);
         let values = vec![1.0, f32::NAN, 0.0, 0.5, 2.0, f32::NAN, 0.1, 0.2, 0.3];
         check_gradient(&outputs, 3, &BatchTarget::PositionValues(values), 7);
+    }
+
+    /// Outputs in units of the targets' deviation: sums are in the units of the targets, the gradient is that of targets
+    /// which were standardised before.
+    #[test]
+    fn sums_are_in_the_units_of_the_targets() {
+        let scaling = TargetScaling { mean: vec![1000.0, -1.0], sd: vec![10.0, 0.5] };
+        let target = BatchTarget::Values(vec![1010.0, -1.5, 990.0, f32::NAN]);
+        let found = assess_scaled(&[1.5, 0.0, -1.0, 3.0], 2, &target, 3, Some(&scaling));
+        assert_eq!((found.tally.loss, found.tally.absolute, found.tally.scored), (25.25, 5.5, 3));
+        let standardised = BatchTarget::Values(vec![1.0, -1.0, -1.0, f32::NAN]);
+        let expected = assess(&[1.5, 0.0, -1.0, 3.0], 2, &standardised, 3);
+        assert_eq!(found.gradient, expected.gradient);
     }
 
     #[test]

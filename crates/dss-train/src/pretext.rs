@@ -33,6 +33,7 @@ pub fn pretext(mut task: Task, bidirectional: bool) -> Task {
     let (train, val, test) = (asked(task.train), asked(task.val), asked(task.test));
     (task.train, task.val, task.test) = (train, val, test);
     task.spec = TaskSpec { target, pair: false, ..task.spec };
+    task.target_scaling = None;
     task
 }
 

@@ -180,12 +180,38 @@ pub struct PredictArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
+    /// What standard input holds, as the ending of a file would say [default: an array or the rows of a table if the model
+    /// reads numbers, else one text]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub format: Option<PipedKind>,
     /// One JSON object per sequence, with all probabilities
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
     /// A CSV table with a header, with all probabilities
     #[arg(long)]
     pub csv: bool,
+}
+
+/// What comes from standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PipedKind {
+    /// A table
+    Csv,
+    /// A table separated by tabs, without quotes
+    Tsv,
+    /// One text
+    Txt,
+}
+
+impl PipedKind {
+    /// The ending of a file of this kind.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Txt => "txt",
+        }
+    }
 }
 
 /// `dss inspect`

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::inputs::InputFile;
 use super::{AnswerForm, join, single};
 use crate::failure::Failure;
+use crate::output;
 
 /// A CSV table with a row per step after the end, or one JSON object per file.
 pub(super) fn lines(
@@ -21,6 +22,9 @@ pub(super) fn lines(
 ) -> Result<Vec<String>, Failure> {
     let read = |file: &InputFile| window(encoder, &file.path).map_err(|e| file.named(e));
     let windows = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    for (file, window) in files.iter().zip(&windows) {
+        output::log_line(file.own_note(&window.description));
+    }
     let queries: Vec<Query> =
         windows.iter().map(|w| Query { input: w.input.clone(), second: None }).collect();
     let predictions = predict(model, meta, &queries, batch)?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use dss_data::{Encoder, npy};
 
+use crate::args::PipedKind;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -28,6 +29,15 @@ impl InputFile {
         Path::new(&self.name).file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// A note about the file; it begins with the name of what was read.
+    pub fn own_note(&self, note: &str) -> String {
+        let read = self.path.file_name().unwrap_or_default().to_string_lossy();
+        match note.strip_prefix(&*read) {
+            Some(rest) if self.name == "-" => format!("standard input{rest}"),
+            _ => note.to_owned(),
+        }
+    }
+
     /// An error about the file; standard input, which came through another one, is named.
     pub fn named(&self, error: dss_data::Error) -> dss_data::Error {
         if self.name == "-" { error.with_file_name("standard input") } else { error }
@@ -36,12 +46,20 @@ impl InputFile {
 
 impl Inputs {
     /// A folder means the files below it that suit the encoder.
-    pub fn new(paths: &[PathBuf], encoder: &Encoder) -> Result<Self, Failure> {
+    pub fn new(
+        paths: &[PathBuf],
+        encoder: &Encoder,
+        piped: Option<PipedKind>,
+    ) -> Result<Self, Failure> {
+        if piped.is_some() && !paths.iter().any(|path| path == Path::new("-")) {
+            let message = "--format says what standard input holds, but it is not read";
+            return Err(Failure::usage(message).hint("name - instead of a file"));
+        }
         let mut inputs = Self { files: Vec::new(), temporary: None };
         for path in paths {
             let start = inputs.files.len();
             if path == Path::new("-") {
-                inputs.read_standard_input().map_err(|e| fault("standard input", e))?;
+                inputs.read_standard_input(piped).map_err(|e| fault("standard input", e))?;
             } else if path.is_dir() {
                 inputs.walk(path, encoder).map_err(|e| fault(path.display(), e))?;
             } else {
@@ -76,7 +94,7 @@ impl Inputs {
     }
 
     /// Readers take files, some of them twice: what comes is written to one.
-    fn read_standard_input(&mut self) -> io::Result<()> {
+    fn read_standard_input(&mut self, kind: Option<PipedKind>) -> io::Result<()> {
         if self.temporary.is_some() {
             return Err(io::Error::other("can be read only once"));
         }
@@ -94,7 +112,11 @@ impl Inputs {
         interrupt::remove_first(folder.clone()).map_err(io::Error::other)?;
         let mut input = io::stdin().lock();
         (&mut input).take(npy::MAGIC.len() as u64).read_to_end(&mut start)?;
-        let path = folder.join(if start.starts_with(npy::MAGIC) { "-.npy" } else { "-" });
+        let path = folder.join(match kind {
+            Some(kind) => format!("-.{}", kind.ending()),
+            None if start.starts_with(npy::MAGIC) => "-.npy".to_owned(),
+            None => "-".to_owned(),
+        });
         let mut file = File::create_new(&path)?;
         file.write_all(&start)?;
         io::copy(&mut input, &mut file)?;

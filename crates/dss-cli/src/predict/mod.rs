@@ -67,7 +67,7 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
     let lines = threads::with(args.threads, || -> Result<_, Failure> {
         let (model, meta) = dss_nn::load(&checkpoint, &device)?;
         let encoder = encoder(&meta)?;
-        let inputs = Inputs::new(&args.files, &encoder)?;
+        let inputs = Inputs::new(&args.files, &encoder, args.format)?;
         let files = &inputs.files;
         match encoder {
             Encoder::Lm(encoder) => lm::lines(&model, &encoder, files, batch, form),
@@ -148,7 +148,15 @@ fn read<'a>(
 ) -> Result<(Vec<Sequence<'a>>, Vec<Query>), Failure> {
     let mut found = Vec::new();
     for file in files {
-        let all = encoder.read_noted(&file.path, &mut |note| output::log_line(note));
+        if reads_one_text(encoder, file) {
+            let advice = match file.name == "-" {
+                true => "; --format csv reads a table",
+                false => "",
+            };
+            output::log_line(file.own_note(&format!("{}: read as one text{advice}", base(file))));
+        }
+        let all =
+            encoder.read_noted(&file.path, &mut |note| output::log_line(file.own_note(&note)));
         let all = all.map_err(|e| file.named(e))?.into_iter();
         found
             .extend(all.map(|(place, input)| (Sequence { file, place: place.to_string() }, input)));
@@ -170,6 +178,26 @@ fn read<'a>(
         queries.push(Query { input, second: second.map(|(_, input)| input) });
     }
     Ok((sequences, queries))
+}
+
+/// Whether a file without a usual ending is given to a model of texts: nothing then says that it is not a table.
+fn reads_one_text(encoder: &Encoder, file: &InputFile) -> bool {
+    let reads_texts = match encoder {
+        Encoder::Text(_) => true,
+        Encoder::Files(encoder) => encoder.shape().is_none(),
+        _ => false,
+    };
+    let name = file.path.with_extension("");
+    let is_gzip = file.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"));
+    let path = if is_gzip { &name } else { &file.path };
+    let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+    let known = ["txt", "csv", "tsv", "tab", "lines"];
+    reads_texts && !known.iter().any(|known| ending == *known)
+}
+
+/// The name of the file that is read, without folders.
+fn base(file: &InputFile) -> String {
+    file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The name of a class.

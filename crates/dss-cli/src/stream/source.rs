@@ -18,9 +18,31 @@ const ARRAY_BYTES: usize = 1 << 30;
 /// How a gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// How sound begins that is not read, but is certainly not raw samples: MP3, AIFF, Ogg, AU, CAF, 64-bit WAV, Matroska.
-const OTHER_SOUND: [&[u8]; 7] =
-    [b"ID3", b"FORM", b"OggS", b".snd", b"caff", b"RF64", b"\x1a\x45\xdf\xa3"];
+/// How sound begins that is not read, but is certainly not raw samples: MP3 with tags, AIFF, Ogg, AU, CAF, 64-bit WAV
+/// (RF64 and W64), WAV of big-endian samples, Matroska.
+const OTHER_SOUND: [&[u8]; 9] =
+    [b"ID3", b"FORM", b"OggS", b".snd", b"caff", b"RF64", b"riff", b"RIFX", b"\x1a\x45\xdf\xa3"];
+/// As many bytes as tell sound that is read, and sound that is not.
+const SOUND_MARK: usize = 8;
+
+/// Whether bytes begin sound of a kind that is not read.
+fn is_other_sound(first: &[u8]) -> bool {
+    let is_mp4 = first.get(4..8) == Some(&b"ftyp"[..]);
+    is_mp4 || is_mp3_frame(first) || OTHER_SOUND.iter().any(|mark| first.starts_with(mark))
+}
+
+/// Whether bytes are the header of an MP3 frame: eleven ones, a version, layer III, a bit rate and a sampling rate.
+fn is_mp3_frame(first: &[u8]) -> bool {
+    let &[sync, kind, rates, ..] = first else { return false };
+    let (version, layer) = ((kind >> 3) & 3, (kind >> 1) & 3);
+    let (bit_rate, sampling_rate) = (rates >> 4, (rates >> 2) & 3);
+    sync == 0xff
+        && kind >> 5 == 7
+        && version != 1
+        && layer == 1
+        && (1..15).contains(&bit_rate)
+        && sampling_rate != 3
+}
 
 /// Where positions come from.
 pub struct Source {
@@ -162,7 +184,7 @@ impl Source {
     fn look(&mut self, format: Format, arrivals: &mut Arrivals) -> Result<bool, Failure> {
         let mut first = Vec::new();
         let wanted = match (&self.kind, format) {
-            (Kind::Sound(..), Format::Auto | Format::Wav | Format::Flac) => 4,
+            (Kind::Sound(..), Format::Auto | Format::Wav | Format::Flac) => SOUND_MARK,
             (Kind::Table(..), Format::Auto) => npy::MAGIC.len(),
             (Kind::Tokens(_), Format::Auto) => GZIP.len(),
             _ => 0,
@@ -195,7 +217,7 @@ impl Source {
             Kind::Sound(..)
                 if wanted > 0
                     && !SoundReader::knows(&first)
-                    && (!self.piped || OTHER_SOUND.iter().any(|mark| first.starts_with(mark))) =>
+                    && (!self.piped || is_other_sound(&first)) =>
             {
                 return Err(self
                     .wrong("neither WAV nor FLAC")
@@ -392,5 +414,34 @@ fn array(feed: &mut NumberFeed, bytes: &[u8], values: &mut Vec<f32>) -> Result<(
             "holds {} sequences, and a stream is one; `dss predict` reads them all",
             many.len()
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sound_that_is_not_read_is_known() {
+        let others: [&[u8]; 8] = [
+            b"\0\0\0\x20ftypM4A ",
+            b"RIFX\0\0\0\x24WAVE",
+            b"riff\x2e\x91\xcf\x11",
+            b"\xff\xfb\x90\x64\0\0\0\0",
+            b"\xff\xf3\x40\xc4\0\0\0\0",
+            b"ID3\x04\0\0\0\0",
+            b"OggS\0\x02\0\0",
+            b"FORM\0\0\0\0",
+        ];
+        for other in others {
+            assert!(is_other_sound(other), "{other:?}");
+        }
+        // Silence, with noise of one unit.
+        let samples: [&[u8]; 4] =
+            [&[0; 8], &[0xff; 8], b"\0\0\xff\xff\x01\0\xfe\xff", b"\xff\xff\0\0\xff\xff\0\0"];
+        for raw in samples {
+            assert!(!is_other_sound(raw), "{raw:?}");
+        }
+        assert!(!is_other_sound(b"") && !is_other_sound(b"\xff\xfb"));
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use crate::common::{CliOutput, Folder};
+use crate::common::{CliOutput, Folder, piped};
 use serde_json::Value;
 
 /// A task that is over in seconds.
@@ -155,6 +155,50 @@ fn classes_have_names() {
     let resume = "train files --resume --out mine --quiet --set path=more/mine.csv --set epochs=3";
     folder.run(&resume.split(' ').collect::<Vec<_>>()).ok();
     folder.run(&moved).ok();
+}
+
+/// A table on standard input is one text, unless it is said to be a table.
+#[test]
+fn piped_texts() {
+    let folder = Folder::new();
+    let row = |i: u32| {
+        format!("{},{}{i}\n", ["low", "high"][i as usize % 2], ["ab ", "cd "][i as usize % 2])
+    };
+    let table: String = (0..60).map(row).collect();
+    std::fs::write(folder.path("mine.csv"), &table).unwrap();
+    let sets = "layers=1 h=8 n=4 epochs=1 min_steps=0 batch=10 max_length=30";
+    let mut args = vec!["train", "files", "mine.csv", "--out", "mine", "--quiet"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    folder.run(&args).ok();
+    let run = |args: &[&str], text: &str| {
+        piped(&folder, &[&["predict", "mine"], args].concat(), text.as_bytes())
+    };
+    let two = "low,ab 1\nhigh,cd 2\n";
+    let one = run(&["-"], two).ok();
+    assert_eq!(one.out.lines().count(), 1, "{one:#?}");
+    assert!(
+        one.err.contains("standard input: read as one text; --format csv reads a table"),
+        "{one:#?}"
+    );
+    let rows = run(&["-", "--format", "csv"], two).ok();
+    assert_eq!(rows.out.lines().count(), 2, "{rows:#?}");
+    assert!(rows.out.starts_with("-:1\t"), "{rows:#?}");
+    assert!(
+        rows.err
+            .contains("standard input: 2 rows, each a sequence, no header, the text from column 2"),
+        "{rows:#?}"
+    );
+    let tabs = run(&["-", "--format", "tsv"], "high\tcd 2\n").ok();
+    assert!(
+        tabs.err.contains("standard input: 1 row, each a sequence separated by tabs"),
+        "{tabs:#?}"
+    );
+    let text = run(&["-", "--format", "txt"], "cd 2\n").ok();
+    assert!(!text.err.contains("read as"), "{text:#?}");
+    run(&["mine.csv", "--format", "csv"], "")
+        .fails(2, &["--format says what standard input holds"]);
+    run(&["-"], "").fails(1, &["standard input", "the text is empty"]);
+    folder.run(&["predict", "mine", "mine.csv"]).ok();
 }
 
 /// A row of numbers, slow for even and fast for odd `i`.
@@ -315,7 +359,10 @@ fn a_table_is_forecast() {
     let text = folder.run(&["eval", "run"]).ok().out;
     assert!(text.contains("mean absolute error") && text.contains("linear least squares"));
 
-    let csv = folder.run(&["predict", "run", "t.csv"]).ok().out;
+    let predicted = folder.run(&["predict", "run", "t.csv"]).ok();
+    let told = "t.csv: 300 rows, a header, the values from column 2 (\"sea\"), of which the last 24 are known";
+    assert!(predicted.err.contains(told), "{predicted:#?}");
+    let csv = predicted.out;
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!((lines.len(), lines[0]), (7, "step,sea"));
     assert!(lines[6].starts_with("6,"), "{csv}");
@@ -325,7 +372,7 @@ fn a_table_is_forecast() {
     std::fs::write(folder.path("bad.csv"), "sea,x\n1,2\noops,3\n").unwrap();
     folder.run(&["predict", "run", "bad.csv"]).fails(1, &["line 3, column 1", "oops"]);
     std::fs::write(folder.path("short.csv"), "sea,x\n1,2\n").unwrap();
-    folder.run(&["predict", "run", "short.csv"]).fails(1, &["1 rows", "last 24"]);
+    folder.run(&["predict", "run", "short.csv"]).fails(1, &["1 row, but", "last 24"]);
 }
 
 #[test]

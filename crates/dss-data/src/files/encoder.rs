@@ -7,11 +7,9 @@ use dss_format::encoder::{EOS, FilesEncoder, Form, SPECIALS, Scaling, Vocabulary
 use dss_format::feed::NumberFeed;
 
 use super::record::Content;
-use super::{TokenChoice, arrays, folders, tables};
-use crate::delimited::Separator;
+use super::{TokenChoice, arrays, folders, texts};
 use crate::encoder::{ReadFile, SequencePlace, numbers};
-use crate::table::{Decimal, Table, TableOptions};
-use crate::{Error, Input, InputKind, Result, io, units};
+use crate::{Error, Input, InputKind, Result, io};
 
 /// Mean and standard deviation of sequences `[len, channels]`, by channel.
 pub(super) fn scaling<'a>(
@@ -134,29 +132,49 @@ impl ReadFile for FilesEncoder {
         path: &Path,
         note: &mut dyn FnMut(String),
     ) -> Result<Vec<(SequencePlace, Input)>> {
-        let found: Vec<(SequencePlace, std::result::Result<Input, String>)> =
-            match (&self.form, self.shape(), io::extension(path).as_str()) {
-                (_, Some(shape), "npy") => {
-                    let sequences = arrays::read_unlabelled(path, &shape)?.into_iter();
-                    let encode =
-                        |(place, numbers)| (place, encode(self, &Content::Numbers(numbers)));
-                    sequences.map(encode).collect()
+        let found: Vec<(SequencePlace, std::result::Result<Input, String>)> = match (
+            &self.form,
+            self.shape(),
+            io::extension(path).as_str(),
+        ) {
+            (_, Some(shape), "npy") => {
+                let sequences = arrays::read_unlabelled(path, &shape)?;
+                let length = |numbers: &Vec<f32>| numbers.len() / shape.channels;
+                let lengths: Vec<usize> = sequences.iter().map(|(_, n)| length(n)).collect();
+                let sizes = folders::sizes(["sequence", "step"], &lengths, shape.channels);
+                if self.len > 1 && lengths.len() > 1 && lengths.iter().all(|l| *l == 1) {
+                    let n = lengths.len();
+                    let what = format!(
+                        "holds {sizes}, but the model was trained on sequences of up to {} steps; one sequence of \
+                             {n} steps is an array of the shape [{n}]",
+                        self.len
+                    );
+                    return Err(Error::content(path, what));
                 }
-                (Form::Numbers { channels, scaling, .. }, Some(shape), _) => {
-                    let feed = NumberFeed::new(shape, scaling.clone());
-                    let feed = feed.map_err(|what| Error::content(path, what))?;
-                    let fitting = |(place, values)| (place, fitting(self, values, *channels));
-                    numbers(path, feed, note)?.into_iter().map(fitting).collect()
+                note(format!("{}: {sizes}", io::file_name(path)));
+                let sequences = sequences.into_iter();
+                let encode = |(place, numbers)| (place, encode(self, &Content::Numbers(numbers)));
+                sequences.map(encode).collect()
+            }
+            (Form::Numbers { channels, scaling, .. }, Some(shape), _) => {
+                let feed = NumberFeed::new(shape, scaling.clone());
+                let feed = feed.map_err(|what| Error::content(path, what))?;
+                let fitting = |(place, values)| (place, fitting(self, values, *channels));
+                numbers(path, feed, note)?.into_iter().map(fitting).collect()
+            }
+            (_, _, "csv" | "tsv" | "tab") => {
+                let found = texts::read(self, path, note)?.into_iter();
+                found.map(|(place, text)| (place, encode(self, &Content::Text(text)))).collect()
+            }
+            _ => {
+                let text = folders::document(path)?;
+                if text.is_empty() {
+                    return Err(Error::content(path, "the text is empty"));
                 }
-                (_, _, "csv" | "tsv" | "tab") => {
-                    let texts = texts(self, path, note)?.into_iter();
-                    texts.map(|(place, text)| (place, encode(self, &Content::Text(text)))).collect()
-                }
-                _ => {
-                    let text = Content::Text(folders::document(path)?);
-                    vec![(SequencePlace::File, encode(self, &text))]
-                }
-            };
+                let text = Content::Text(text);
+                vec![(SequencePlace::File, encode(self, &text))]
+            }
+        };
         let checked = |(place, input): (SequencePlace, std::result::Result<Input, String>)| {
             let fault = |what| {
                 let place = format!(" ({}{place})", io::file_name(path));
@@ -166,62 +184,4 @@ impl ReadFile for FilesEncoder {
         };
         found.into_iter().map(checked).collect()
     }
-}
-
-/// The texts of a table, with their places: of the column that the training read.
-fn texts(
-    encoder: &FilesEncoder,
-    path: &Path,
-    note: &mut dyn FnMut(String),
-) -> Result<Vec<(SequencePlace, String)>> {
-    let name = encoder.columns.first().and_then(|column| column.name.as_deref());
-    let names: Vec<&str> = name.into_iter().collect();
-    let given = encoder.dialect.delimiter.and_then(Separator::written);
-    let open = |separator| {
-        let options = TableOptions {
-            separator,
-            decimal: Decimal::Point,
-            names: &names,
-            classes: &encoder.classes,
-            ..Default::default()
-        };
-        Table::open(path, options)
-    };
-    // A text without commas may have semicolons: only a header can tell that these separate.
-    let table = match open(given) {
-        Ok(table) if name.is_some_and(|name| table.named(name).is_some()) => table,
-        _ => open(given.or(Separator::of_name(path)).or(Some(Separator::Comma)))?,
-    };
-    let column = text_column(encoder, &table)?;
-    let mut found = Vec::new();
-    table.for_each(|line, cells| {
-        let text = tables::row_text(&table, line, cells, column)?;
-        found.push((SequencePlace::Line(line), text));
-        Ok(())
-    })?;
-    let header = if table.header.is_some() { "a header" } else { "no header" };
-    let (rows, column) = (units::plural(found.len() as u64, "row"), column + 1);
-    let file = io::file_name(path);
-    note(format!("{file}: {rows}, each a sequence, {header}, the text from column {column}"));
-    Ok(found)
-}
-
-/// Where the texts are: by the name of the training's column, else the only column, else the same place.
-fn text_column(encoder: &FilesEncoder, table: &Table) -> Result<usize> {
-    let trained = encoder.columns.first();
-    let name = trained.and_then(|column| column.name.as_deref());
-    let width = table.width();
-    let place = match (name, &table.header) {
-        (Some(name), Some(_)) => table.named(name),
-        _ if width == 1 => Some(0),
-        _ => trained.map(|column| column.index).filter(|index| *index < width),
-    };
-    place.ok_or_else(|| {
-        let expected = match name {
-            Some(name) => format!("the column {name:?}"),
-            None => "one column of text, or the columns of the training".to_owned(),
-        };
-        let what = format!("expected {expected}; this table has {}", table.describe());
-        Error::content(&table.path, what)
-    })
 }

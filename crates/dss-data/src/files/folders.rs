@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dss_format::encoder::Column;
+use dss_format::encoder::{Column, listed};
 
 use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, Format, InputChoice, arrays, tables};
@@ -51,10 +51,48 @@ fn read_one(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result<Rec
             if config.input == InputChoice::Text {
                 return Err(Error::setting("input", "text", "x.npy holds numbers"));
             }
-            arrays::read_pair(&x, &y)
+            let records = arrays::read_pair(&x, &y)?;
+            Ok(with_sizes(&io::file_name(&x), records))
         }
-        _ => read_classes(config, path, columns),
+        _ => read_classes(config, path, columns)
+            .map(|records| with_sizes(&io::file_name(path), records)),
     }
+}
+
+/// The records with notes on how many and how long they are: where the axes of arrays are in another order, only that
+/// tells.
+fn with_sizes(name: &str, mut records: Records) -> Records {
+    let channels = records.layout.channels();
+    let length = |record: &Record| match &record.content {
+        Content::Text(text) => text.chars().count(),
+        Content::Numbers(numbers) => numbers.len() / channels.unwrap_or(1).max(1),
+    };
+    let kinds = if channels.is_none() { ["text", "character"] } else { ["sequence", "step"] };
+    let channels = channels.unwrap_or(1);
+    let lengths: Vec<usize> = records.records.iter().map(length).collect();
+    records.notes.push(format!("{name}: {}", sizes(kinds, &lengths, channels)).into());
+    let longest = lengths.into_iter().max().unwrap_or(0);
+    if channels > longest {
+        let what = format!(
+            "{name}: more channels ({channels}) than steps ({longest}); if the numbers are [channels, steps], as in \
+             PyTorch, transpose them to [steps, channels]"
+        );
+        records.notes.push(what.into());
+    }
+    records
+}
+
+/// In words, how many sequences there are, and of which lengths: `60 sequences of 3 steps, 20 channels`.
+pub(super) fn sizes([kind, unit]: [&str; 2], lengths: &[usize], channels: usize) -> String {
+    let count = units::plural(lengths.len() as u64, kind);
+    let (shortest, longest) = (lengths.iter().min(), lengths.iter().max());
+    let (shortest, longest) = (shortest.copied().unwrap_or(0), longest.copied().unwrap_or(0));
+    let length = match shortest == longest {
+        true => units::plural(longest as u64, unit),
+        false => format!("{shortest} to {longest} {unit}s"),
+    };
+    let each = if channels > 1 { format!(", {channels} channels") } else { String::new() };
+    format!("{count} of {length}{each}")
 }
 
 /// Opens a table as the settings say.
@@ -118,17 +156,20 @@ fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result
     let mut layout: Option<Layout> = None;
     let mut records = Vec::new();
     let mut decimal_comma = false;
-    let mut ways = Vec::new();
+    let (mut ways, mut remarked) = (Vec::new(), false);
     for (class, file) in files {
         let columns = layout.as_ref().map_or(columns, Layout::columns);
         let (content, this, reading) = read_sequence(config, &file, kind, columns)?;
-        if let Some(TableReading { way, decimal_comma: commas }) = reading {
+        if let Some(TableReading { way, remark, decimal_comma: commas }) = reading {
             decimal_comma |= commas;
+            let file = io::file_name(&file);
+            let remark = remark.filter(|_| !remarked);
+            remarked |= remark.is_some();
             if !ways.contains(&way) {
-                let file = io::file_name(&file);
                 notes.push(format!("{class}/{file}: a step per row{way}").into());
                 ways.push(way);
             }
+            notes.extend(remark.map(|remark| format!("{class}/{file}: {remark}").into()));
         }
         let channels = this.channels();
         let first = layout.get_or_insert(this);
@@ -148,6 +189,8 @@ fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result
 /// How a table was read.
 struct TableReading {
     way: String,
+    /// What may be wrong about it.
+    remark: Option<String>,
     decimal_comma: bool,
 }
 
@@ -169,15 +212,22 @@ fn read_sequence(
         _ => {
             let names: Vec<&str> = config.columns.split(',').map(str::trim).collect();
             let table = open(config, file, None, &names)?;
-            let index = tables::index_column(&table);
-            let places = tables::selected(config, &table, None, index)?;
-            let left_out = index.filter(|index| !places.contains(index));
-            let way = tables::writing(&table) + &tables::index_words(&table, left_out);
+            let mut index = tables::index_columns(&table)?;
+            let places = tables::selected(config, &table, None, &index)?;
+            index.retain(|index| !places.contains(index));
+            let named = table.header.as_ref().map(|names| {
+                let names: Vec<&str> =
+                    places.iter().filter_map(|&i| names.get(i)).map(String::as_str).collect();
+                format!(", the channels are {}", listed(&names))
+            });
+            let way =
+                table.writing() + &named.unwrap_or_default() + &tables::index_words(&table, &index);
+            let remark = tables::counting_words(config, &table, &places)?;
             let places = tables::in_order_of(columns, &table, places)?;
             let content = Content::Numbers(tables::steps(&table, &places)?);
             let (columns, channels) = (table.columns(&places), places.len());
             let layout = Layout::Steps { columns, channels, stacked: false };
-            let reading = TableReading { way, decimal_comma: table.decimal_comma };
+            let reading = TableReading { way, remark, decimal_comma: table.decimal_comma };
             Ok((content, layout, Some(reading)))
         }
     }

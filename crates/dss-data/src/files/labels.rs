@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::record::{Label, Record};
 use super::{FilesConfig, TargetChoice};
-use crate::{Error, Result, Target, TargetKind};
+use crate::{Error, Note, Result, Target, TargetKind};
 
 /// The classes by name, or the length of the vectors to predict.
 pub(super) enum Labels {
@@ -68,6 +68,38 @@ impl Labels {
         let mut names: Vec<String> = classes.into_keys().collect();
         names.sort_by_cached_key(|name| (name.parse::<i64>().unwrap_or(i64::MAX), name.clone()));
         Ok(Self::Classes(names.into_iter().zip(0..).collect()))
+    }
+
+    /// Whether the names of the classes of so many sequences may be numbers to predict: most of them occur once.
+    pub(super) fn look_like_values(&self, sequences: usize) -> bool {
+        match self {
+            Self::Classes(classes) => {
+                2 * classes.len() > sequences
+                    && classes.keys().all(|name| name.parse::<f64>().is_ok_and(f64::is_finite))
+            }
+            Self::Values { .. } => false,
+        }
+    }
+
+    /// A remark on classes of which there is one example: it is used for training, so that nothing tests them.
+    pub(super) fn rare<'a>(&self, records: impl Iterator<Item = &'a Record>) -> Option<Note> {
+        let Self::Classes(classes) = self else { return None };
+        let mut counts = vec![0; classes.len()];
+        records.for_each(|record| counts[self.class(&record.label) as usize] += 1);
+        let rare = |class: &u32| counts[*class as usize] == 1;
+        let mut names: Vec<(&u32, &String)> =
+            classes.iter().map(|(name, class)| (class, name)).filter(|(c, _)| rare(c)).collect();
+        names.sort();
+        let first = names.first()?.1;
+        let beginning = match names.len() {
+            1 => format!("the class {first:?} has one sequence"),
+            n => format!("{n} of {} classes have one sequence, such as {first:?}", classes.len()),
+        };
+        let numbers = match self.look_like_values(counts.iter().sum()) {
+            true => "; if the labels are numbers to predict, set task.target=value",
+            false => "",
+        };
+        Some(format!("{beginning}: neither validation nor test has it{numbers}").into())
     }
 
     pub(super) fn kind(&self) -> TargetKind {

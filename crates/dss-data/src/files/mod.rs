@@ -10,6 +10,7 @@ mod record;
 mod split;
 mod statistics;
 mod tables;
+mod texts;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +29,10 @@ use self::split::Item;
 use crate::config::TaskSource;
 pub use crate::table::{Decimal, Header};
 use crate::task::Split;
-use crate::{Baseline, Dataset, Error, Example, Note, Result, Target, Task, TaskSpec, io, units};
+use crate::{
+    Baseline, Dataset, Error, Example, Note, Result, Target, TargetKind, TargetScaling, Task,
+    TaskSpec, io, units,
+};
 
 impl TaskSource for FilesConfig {
     fn load(&self, name: &str, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
@@ -52,6 +56,7 @@ impl TaskSource for FilesConfig {
         let dialect = Dialect { delimiter: self.delimiter.character(), decimal_comma };
         let labels = Labels::read(self, &path, parts.iter().flat_map(|(_, part)| &part.records))?;
         let mut notes: Vec<Note> = parts.iter().flat_map(|(_, part)| part.notes.clone()).collect();
+        notes.extend(labels.rare(parts.iter().flat_map(|(_, part)| &part.records)));
         let splits = split::divide(self, &path, parts, &labels)?;
         notes.extend(split::repeated(&splits));
 
@@ -74,6 +79,12 @@ impl TaskSource for FilesConfig {
             let (records, encoder) = (records.collect(), shared.clone());
             RecordSplit { records, encoder, baselines: Vec::new() }
         });
+        let values = splits[0].records.iter().filter_map(|(_, target)| match target {
+            Target::Values(values) => Some(values.as_slice()),
+            _ => None,
+        });
+        let is_regression = matches!(spec.target, TargetKind::Values { .. });
+        let target_scaling = is_regression.then(|| TargetScaling::of_targets(values));
         progress("fitting the linear baseline");
         let baselines = Baselines::fit(&spec, &splits[0], &splits[1])?;
         for split in &mut splits[1..] {
@@ -81,7 +92,7 @@ impl TaskSource for FilesConfig {
         }
         let splits = splits.map(|split| -> Arc<dyn Dataset> { Arc::new(split) });
         let task = Task::new(spec, splits, hash, Encoder::Files(encoder));
-        Ok(Task { notes, earlier_split_hash, ..task })
+        Ok(Task { notes, earlier_split_hash, target_scaling, ..task })
     }
 }
 

@@ -50,9 +50,12 @@ pub(super) fn divide(
             *part = take(train, share(set) * all as f64 / train.len() as f64);
         }
         if part.is_empty() {
-            let what = format!(
-                "too few sequences ({all}) to set some aside for {name}; add more, or set task.{name}_fraction higher"
-            );
+            let advice = match labels.look_like_values(all) {
+                true => "of most classes there is one; the labels are numbers: to predict them set task.target=value"
+                    .to_owned(),
+                false => format!("add more, or set task.{name}_fraction higher"),
+            };
+            let what = format!("too few sequences ({all}) to set some aside for {name}; {advice}");
             return Err(Error::content(path, what));
         }
     }

@@ -6,12 +6,14 @@ use dss_format::encoder::{Column, LABEL_NAMES, TEXT_NAMES, find_names, is_number
 
 use super::record::{Content, Label, Layout, Record, Records};
 use super::{FilesConfig, InputChoice, TargetChoice};
-use crate::delimited::Separator;
 use crate::table::{Header, Table};
 use crate::{Error, Result, io, units};
 
 /// Rows that are looked at before a column without a name is taken for a count of the rows.
 const INDEX_ROWS: usize = 10;
+/// Usual names of a column that tells the rows apart and says nothing about them.
+const INDEX_NAMES: [&str; 9] =
+    ["id", "idx", "index", "row", "rowid", "row_id", "row_number", "uid", "uuid"];
 /// Cells that have to count the columns before a first row is taken for names.
 const COUNTED_CELLS: usize = 10;
 
@@ -27,10 +29,10 @@ pub(super) fn read_rows(
         table.take_header();
     }
     let table = &table;
-    let index = index_column(table);
-    let label = label_column(config, table, index)?;
-    let index = index.filter(|index| *index != label);
-    let rest = selected(config, table, Some(label), index)?;
+    let mut index = index_columns(table)?;
+    let label = label_column(config, table, &index)?;
+    index.retain(|index| *index != label);
+    let rest = selected(config, table, Some(label), &index)?;
     let text = if choose_text(config, table, &rest) {
         Some(text_column(config, table, &rest)?)
     } else {
@@ -53,17 +55,34 @@ pub(super) fn read_rows(
         Ok(())
     })?;
     let content = match text {
-        Some(column) => format!("the text from column {}", column_name(table, column)),
+        Some(column) => format!("the text from column {}", table.column_name(column)),
         None => format!("{} of numbers per row", units::plural(rest.len() as u64, "step")),
     };
     let rows = units::plural(records.len() as u64, "row");
+    index.retain(|index| !rest.contains(index));
     let note = format!(
         "{file}: {rows}{}, label from column {}, {content}{}",
-        writing(table),
-        column_name(table, label),
-        index_words(table, index.filter(|index| !rest.contains(index)))
+        table.writing(),
+        table.column_name(label),
+        index_words(table, &index)
     );
-    let notes = vec![note.into()];
+    let mut notes = vec![note.into()];
+    if let Some(names) =
+        table.header.as_ref().filter(|_| named_label(config, table, &index).is_none())
+    {
+        let usual = LABEL_NAMES.join(", ");
+        let what = format!(
+            "{file}: no column is called {usual}, so the label is taken from {:?}; if it is in another column, say so \
+             with --set task.label=NAME",
+            names.get(label).map_or("", String::as_str)
+        );
+        notes.push(what.into());
+    }
+    if text.is_none() {
+        notes.extend(
+            counting_words(config, table, &rest)?.map(|what| format!("{file}: {what}").into()),
+        );
+    }
     let layout = match text {
         Some(column) => Layout::Texts(table.columns(&[column]).pop()),
         None => Layout::Rows(table.columns(&rest)),
@@ -71,29 +90,75 @@ pub(super) fn read_rows(
     Ok(Records { records, layout, decimal_comma: table.decimal_comma, notes })
 }
 
-/// How a table is written, for a note: ` separated by tabs, decimal comma, no header`.
-pub(super) fn writing(table: &Table) -> String {
-    let separator = match table.separator {
-        Separator::Comma => String::new(),
-        other => format!(" separated by {}", other.plural()),
+/// Which columns are left out, for a note.
+pub(super) fn index_words(table: &Table, index: &[usize]) -> String {
+    let words = |&i: &usize| {
+        let column = table.column_name(i);
+        match table.header.as_ref().and_then(|names| names.get(i)).is_some_and(|n| !is_unnamed(n)) {
+            true => format!(", column {column} is left out: it only tells the rows apart"),
+            false => format!(", column {column} only counts the rows"),
+        }
     };
-    let decimal = if table.decimal_comma { ", decimal comma" } else { "" };
-    let header = if table.header.is_some() { "a header" } else { "no header" };
-    format!("{separator}{decimal}, {header}")
+    index.iter().map(words).collect()
 }
 
-/// That a column is left out, for a note.
-pub(super) fn index_words(table: &Table, index: Option<usize>) -> String {
-    let words = |i| format!(", column {} only counts the rows", column_name(table, i));
-    index.map(words).unwrap_or_default()
-}
-
-/// The number of a column from 1, and its name.
-fn column_name(table: &Table, i: usize) -> String {
-    match &table.header {
-        Some(names) => format!("{} ({:?})", i + 1, names.get(i).map_or("", String::as_str)),
-        None => (i + 1).to_string(),
+/// A remark on columns among `places` that may be an index although they are read, unless the settings chose them: they
+/// have the name of one, or count the rows in any order. Columns whose names are numbers are steps.
+pub(super) fn counting_words(
+    config: &FilesConfig,
+    table: &Table,
+    places: &[usize],
+) -> Result<Option<String>> {
+    let Some(names) = table.header.as_ref().filter(|_| config.columns.is_empty()) else {
+        return Ok(None);
+    };
+    let name = |i: usize| names.get(i).map_or("", String::as_str);
+    let named = |i: &&usize| !is_unnamed(name(**i)) && !is_number(name(**i));
+    let candidates: Vec<usize> = places.iter().filter(named).copied().collect();
+    let mut counts: Vec<Option<Vec<i64>>> = vec![Some(Vec::new()); candidates.len()];
+    table.for_each(|_, cells| {
+        for (&i, numbers) in candidates.iter().zip(&mut counts) {
+            let number = cells.get(i).and_then(|cell| cell.trim().parse().ok());
+            *numbers = numbers.take().zip(number).map(|(mut numbers, number)| {
+                numbers.push(number);
+                numbers
+            });
+        }
+        Ok(())
+    })?;
+    let count_rows = |numbers: Option<Vec<i64>>| {
+        let mut numbers = numbers.filter(|numbers| numbers.len() >= INDEX_ROWS)?;
+        numbers.sort_unstable();
+        numbers.windows(2).all(|two| two[0].checked_add(1) == Some(two[1])).then_some(())
+    };
+    let found: Vec<usize> = (candidates.into_iter().zip(counts))
+        .filter(|(i, numbers)| is_index_name(name(*i)) || count_rows(numbers.clone()).is_some())
+        .map(|(i, _)| i)
+        .collect();
+    let rest: Vec<usize> = places.iter().filter(|place| !found.contains(place)).copied().collect();
+    if found.is_empty() || rest.is_empty() {
+        return Ok(None);
     }
+    let columns: Vec<String> = found.iter().map(|&i| table.column_name(i)).collect();
+    let (subject, read) = match columns.len() {
+        1 => ("column", "is read, but looks"),
+        _ => ("columns", "are read, but look"),
+    };
+    Ok(Some(format!(
+        "{subject} {} {read} like an index of the rows; if so, leave it out with --set task.columns={}",
+        columns.join(", "),
+        ranges(&rest)
+    )))
+}
+
+/// Columns from 1 as in `task.columns`: `2-4,6`.
+fn ranges(places: &[usize]) -> String {
+    let runs = places.chunk_by(|a, b| a + 1 == *b);
+    let run = |run: &[usize]| match run {
+        [first, .., last] => format!("{}-{}", first + 1, last + 1),
+        _ => (run[0] + 1).to_string(),
+    };
+    runs.map(run).collect::<Vec<_>>().join(",")
 }
 
 /// The text of a row.
@@ -139,7 +204,7 @@ pub(super) fn selected(
     config: &FilesConfig,
     table: &Table,
     label: Option<usize>,
-    index: Option<usize>,
+    index: &[usize],
 ) -> Result<Vec<usize>> {
     let mut places = Vec::new();
     for part in config.columns.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -158,7 +223,7 @@ pub(super) fn selected(
         }
     }
     if places.is_empty() {
-        places = (0..table.width()).filter(|place| Some(*place) != index).collect();
+        places = (0..table.width()).filter(|place| !index.contains(place)).collect();
     }
     places.retain(|&place| Some(place) != label);
     if places.is_empty() {
@@ -204,7 +269,7 @@ fn begins_with_names(config: &FilesConfig, table: &Table) -> Result<bool> {
     if counts_columns(table) {
         return Ok(true);
     }
-    let label = label_column(config, table, index_column(table))?;
+    let label = label_column(config, table, &index_columns(table)?)?;
     let first = table.head[0].1.get(label).map(|cell| cell.trim()).unwrap_or_default();
     if config.target != TargetChoice::Class || first.is_empty() || is_number(first) {
         return Ok(false);
@@ -243,10 +308,41 @@ fn counts_columns(table: &Table) -> bool {
         && (counts_from(0) || counts_from(1))
 }
 
+/// The columns that say nothing about their rows: one without a name that counts them, and those with the name of an
+/// index that tell all rows apart by whole numbers, or by names.
+pub(super) fn index_columns(table: &Table) -> Result<Vec<usize>> {
+    let names = table.header.iter().flatten().enumerate();
+    let named: Vec<usize> = names.filter(|(_, name)| is_index_name(name)).map(|(i, _)| i).collect();
+    let mut seen = vec![(HashSet::new(), 0, 0); named.len()];
+    if !named.is_empty() {
+        table.for_each(|_, cells| {
+            for (&i, (seen, rows, numbers)) in named.iter().zip(&mut seen) {
+                let cell = cells.get(i).map_or("", |cell| cell.trim());
+                *rows += 1;
+                *numbers += usize::from(cell.parse::<i64>().is_ok());
+                if !cell.is_empty() && (cell.parse::<i64>().is_ok() || !is_number(cell)) {
+                    seen.insert(cell.to_owned());
+                }
+            }
+            Ok(())
+        })?;
+    }
+    let tells_apart = |(seen, rows, numbers): &(HashSet<String>, usize, usize)| {
+        seen.len() == *rows && (*numbers == 0 || numbers == rows)
+    };
+    let named = named.into_iter().zip(seen).filter(|(_, cells)| tells_apart(cells));
+    let mut found: Vec<usize> = unnamed_index(table).into_iter().collect();
+    found.extend(named.map(|(i, _)| i));
+    if found.len() >= table.width() {
+        found.clear();
+    }
+    Ok(found)
+}
+
 /// The column that only counts the rows: whole numbers without a name, in the first column and the only one without a
 /// name (pandas repeats them where it joins tables), or all of them different; in a table without a header the first
 /// column, each number one more than the one before.
-pub(super) fn index_column(table: &Table) -> Option<usize> {
+fn unnamed_index(table: &Table) -> Option<usize> {
     let place = match &table.header {
         Some(names) => names.iter().position(|name| is_unnamed(name))?,
         None => 0,
@@ -270,23 +366,36 @@ fn is_unnamed(name: &str) -> bool {
     name.is_empty() || name.starts_with("Unnamed:")
 }
 
+/// Whether a column has the usual name of an index.
+fn is_index_name(name: &str) -> bool {
+    INDEX_NAMES.iter().any(|usual| usual.eq_ignore_ascii_case(name))
+}
+
 /// The column of a header whose name is not a number, if all others are.
-fn only_name(table: &Table) -> Option<usize> {
-    let mut names = table.header.iter().flatten().enumerate();
+fn only_name(table: &Table, index: &[usize]) -> Option<usize> {
+    let names = table.header.iter().flatten().enumerate();
+    let mut names = names.filter(|(i, _)| !index.contains(i));
     let mut named = names.by_ref().filter(|(_, name)| !is_unnamed(name) && !is_number(name));
     let (place, _) = named.next()?;
     named.next().is_none().then_some(place)
 }
 
-fn label_column(config: &FilesConfig, table: &Table, index: Option<usize>) -> Result<usize> {
+fn label_column(config: &FilesConfig, table: &Table, index: &[usize]) -> Result<usize> {
     if !config.label.is_empty() {
         return table.column("label", &config.label);
     }
-    Ok(LABEL_NAMES
-        .iter()
-        .find_map(|name| table.named(name))
-        .or_else(|| only_name(table))
-        .unwrap_or(usize::from(index == Some(0))))
+    Ok(named_label(config, table, index)
+        .or_else(|| (0..table.width()).find(|i| !index.contains(i)))
+        .unwrap_or_default())
+}
+
+/// The column of the label, if the settings or its name tell.
+fn named_label(config: &FilesConfig, table: &Table, index: &[usize]) -> Option<usize> {
+    match config.label.is_empty() {
+        true => (LABEL_NAMES.iter().find_map(|name| table.named(name)))
+            .or_else(|| only_name(table, index)),
+        false => table.column("label", &config.label).ok(),
+    }
 }
 
 /// Whether the sequences are text: as told, or when a cell of the first rows is not a number.

@@ -7,7 +7,7 @@ use dss_format::encoder::ForecastEncoder;
 use super::series::Series;
 use super::windows::{origin, sequence};
 use crate::encoder::{ReadFile, SequencePlace};
-use crate::{Error, Input, Result};
+use crate::{Error, Input, Result, units};
 
 /// The end of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Window {
     pub input: Input,
     /// The number that was subtracted from its (standardised) values.
     pub origin: f32,
+    /// How the table was read, in a few words.
+    pub description: String,
 }
 
 /// The last rows of a table.
@@ -23,13 +25,16 @@ pub fn window(encoder: &ForecastEncoder, path: &Path) -> Result<Window> {
     let series = Series::read_again(path, &encoder.column)?;
     let rows = series.values.len();
     let Some(start) = rows.checked_sub(encoder.input) else {
-        let what = format!("{rows} rows, but the model reads the last {}", encoder.input);
+        let rows = units::plural(rows as u64, "row");
+        let what = format!("{rows}, but the model reads the last {}", encoder.input);
         return Err(Error::content(path, what));
     };
     let standardised = |&x: &f32| ((f64::from(x) - encoder.mean) / encoder.deviation) as f32;
     let known: Vec<f32> = series.values[start..].iter().map(standardised).collect();
     let origin = origin(&known, encoder.relative);
-    Ok(Window { input: sequence(&known, origin, encoder.horizon), origin })
+    let description =
+        format!("{}, of which the last {} are known", series.description, encoder.input);
+    Ok(Window { input: sequence(&known, origin, encoder.horizon), origin, description })
 }
 
 impl ReadFile for ForecastEncoder {

@@ -111,7 +111,8 @@ impl TaskSource for ForecastConfig {
         };
         let splits: [Arc<dyn Dataset>; 3] =
             [Arc::new(train_windows), scored(val_windows), scored(test_windows)];
-        Ok(Task::new(spec, splits, hash, Encoder::Forecast(encoder)))
+        let notes = vec![series.description.into()];
+        Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::Forecast(encoder)) })
     }
 }
 

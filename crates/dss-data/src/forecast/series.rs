@@ -6,7 +6,7 @@ use dss_format::encoder::Column;
 
 use crate::catalogue::entry;
 use crate::table::{Table, TableOptions};
-use crate::{Error, Result, io};
+use crate::{Error, Result, io, units};
 
 /// The columns and the rows of ETTh1 and ETTh2.
 const ETT_COLUMNS: [&str; 8] = ["date", "HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"];
@@ -37,6 +37,8 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
 pub(super) struct Series {
     pub(super) column: Column,
     pub(super) values: Vec<f32>,
+    /// How it was read, in a few words.
+    pub(super) description: String,
     header: Option<Vec<String>>,
 }
 
@@ -70,13 +72,18 @@ impl Series {
         let mut values = Vec::new();
         table.for_each(|line, cells| {
             let Some(cell) = cells.get(place) else {
-                let what = format!("the row ends before this column: it has {} cells", cells.len());
+                let cells = units::plural(cells.len() as u64, "cell");
+                let what = format!("the row ends before this column: it has {cells}");
                 return Err(Error::cell(&table.path, line, place + 1, what));
             };
             values.push(table.number(line, place, cell)?);
             Ok(())
         })?;
-        Ok(Self { column, values, header: table.header.clone() })
+        let (file, rows) = (io::file_name(&table.path), units::plural(values.len() as u64, "row"));
+        let column_name = table.column_name(place);
+        let description =
+            format!("{file}: {rows}{}, the values from column {column_name}", table.writing());
+        Ok(Self { column, values, description, header: table.header.clone() })
     }
 
     /// Whether this is a column of ETTh1 or ETTh2.

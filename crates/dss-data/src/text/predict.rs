@@ -26,6 +26,9 @@ pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(SequencePl
         "tsv" | "tab" | "csv" => for_each_text(path, &mut add)?,
         _ => {
             let text = whole(path)?;
+            if trim(&text).is_empty() {
+                return Err(Error::content(path, "the text is empty"));
+            }
             let input = encode(encoder, &ids, trim(&text));
             return Ok(vec![(
                 SequencePlace::File,
@@ -40,7 +43,12 @@ fn whole(path: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = io::open(path)?.take(FILE_LIMIT + 1).read_to_end(&mut text);
     match read.map_err(Error::io("read", path))? as u64 <= FILE_LIMIT {
-        true => Ok(text),
+        true => {
+            if text.starts_with(io::BYTE_ORDER_MARK) {
+                text.drain(..io::BYTE_ORDER_MARK.len());
+            }
+            Ok(text)
+        }
         false => Err(Error::content(path, format!("longer than {} MiB", FILE_LIMIT >> 20))),
     }
 }

@@ -254,6 +254,110 @@ fn tables_of_pandas() {
     assert_eq!(sizes(&load(config(&folder.write("y.csv", yes).path("y.csv")))), [24, 8, 8]);
 }
 
+/// An index with a name says which row it is, and with sorted rows also its class.
+#[test]
+fn a_named_index_is_not_a_step() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},0.5,-{}\n", ["up", "down"][i / 20], i % 7, i % 9);
+    let table = |head: &str, id: &dyn Fn(usize) -> String| -> String {
+        let rows: String = (0..40).map(|i| format!("{},{}", id(i), row(i))).collect();
+        format!("{head},label,a,b,c\n{rows}")
+    };
+    let read = |name: &str, table: String| load(config(&folder.write(name, table).path(name)));
+    for (head, id) in [
+        ("id", &(|i: usize| i.to_string()) as &dyn Fn(usize) -> String),
+        ("Index", &|i| (i * 7 % 40 + 3).to_string()),
+        ("ROW", &|i| (1000 - i).to_string()),
+        ("idx", &|i| format!("sample-{i}")),
+    ] {
+        let task = read(&format!("{head}.csv"), table(head, id));
+        assert_eq!((sizes(&task), task.spec.len), ([24, 8, 8], 3), "{head}");
+        assert!(examples(&task).contains(&(values(&[3.0, 0.5, -3.0]), Target::Class(1))), "{head}");
+        let note = task.notes[0].to_string();
+        let told = format!("column 1 (\"{head}\") is left out: it only tells the rows apart");
+        assert!(task.notes.len() == 1 && note.ends_with(&told), "{:?}", task.notes);
+        // New rows are read by the names of the columns.
+        let again = predict(&task, &folder.path(&format!("{head}.csv"))).unwrap();
+        assert_eq!(again[3].1, values(&[3.0, 0.5, -3.0]), "{head}");
+        let columns = FilesConfig {
+            columns: format!("{head},a"),
+            ..config(&folder.path(&format!("{head}.csv")))
+        };
+        if head != "idx" {
+            assert_eq!(load(columns).spec.len, 2, "{head} is wanted");
+        }
+    }
+    // Beside an index without a name, as `reset_index` of a table that was saved before.
+    let both = read("both.csv", table(",id", &|i| format!("{i},{}", 100 + i)));
+    assert_eq!(both.spec.len, 3);
+    // Other columns are read, and remarked on.
+    let remark = |head: &str, id: &dyn Fn(usize) -> String| {
+        let task = read("other.csv", table(head, id));
+        assert_eq!(task.spec.len, 4, "{head}");
+        let remark = task.notes.get(1).map(|note| note.to_string());
+        remark.unwrap_or_else(|| panic!("{head}: {:?}", task.notes))
+    };
+    for (head, id) in [
+        ("patient", &(|i: usize| i.to_string()) as &dyn Fn(usize) -> String),
+        ("patient", &|i| (i * 7 % 40 + 3).to_string()),
+        ("id", &|i| (i / 2).to_string()),
+    ] {
+        let found = remark(head, id);
+        let expected = format!(
+            "other.csv: column 1 (\"{head}\") is read, but looks like an index of the rows; if so, leave it out with \
+             --set task.columns=3-5"
+        );
+        assert_eq!(found, expected);
+    }
+    let chosen = FilesConfig { columns: "3-5".into(), ..config(&folder.path("other.csv")) };
+    assert_eq!(load(chosen).notes.len(), 1);
+}
+
+#[test]
+fn a_guessed_label_is_announced() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},0.5,{}\n", i % 3, i % 7, i % 2);
+    let rows: String = (0..40).map(row).collect();
+    let path = folder.write("x.csv", format!("f0,f1,f2,Outcome\n{rows}")).path("x.csv");
+    let told = |task: &Task| {
+        task.notes.iter().any(|note| {
+            note.to_string()
+                == "x.csv: no column is called label, class, target, y, so the label is taken from \"f0\"; if it is in \
+                    another column, say so with --set task.label=NAME"
+        })
+    };
+    let guessed = load(config(&path));
+    assert!(classes(&guessed).len() == 3 && told(&guessed), "{:?}", guessed.notes);
+    let set = load(FilesConfig { label: "outcome".into(), ..config(&path) });
+    assert!(classes(&set).len() == 2 && !told(&set), "{:?}", set.notes);
+}
+
+#[test]
+fn classes_of_one_sequence_are_remarked_on() {
+    let folder = Folder::new();
+    let table = |label: &dyn Fn(usize) -> String| -> String {
+        (0..40).map(|i| format!("{},{i}.5,2\n", label(i))).collect()
+    };
+    let of = |label: &dyn Fn(usize) -> String| {
+        config(&folder.write("x.csv", table(label)).path("x.csv"))
+    };
+    let task = load(of(&|i| ["a", "b", "c"][if i == 20 { 2 } else { i % 2 }].into()));
+    let last = task.notes.last().unwrap().to_string();
+    assert_eq!(last, "the class \"c\" has one sequence: neither validation nor test has it");
+    let task = load(of(&|i| if i < 25 { i } else { i % 3 + 50 }.to_string()));
+    let last = task.notes.last().unwrap().to_string();
+    assert_eq!(
+        last,
+        "25 of 28 classes have one sequence, such as \"0\": neither validation nor test has it; if the labels are \
+         numbers to predict, set task.target=value"
+    );
+    let message = error(of(&|i| (1_000_000 + i).to_string()));
+    assert!(message.contains("too few sequences (40)"), "{message}");
+    assert!(message.ends_with("to predict them set task.target=value"), "{message}");
+    let message = error(of(&|i| format!("name{i}")));
+    assert!(message.ends_with("task.test_fraction higher"), "{message}");
+}
+
 #[test]
 fn a_column_that_counts_the_steps_is_not_a_channel() {
     let folder = Folder::new();
@@ -265,6 +369,7 @@ fn a_column_that_counts_the_steps_is_not_a_channel() {
     assert_eq!(task.spec.input, InputKind::Values { channels: 1 });
     let note = task.notes[0].to_string();
     assert_eq!(note, "a/0.csv: a step per row, no header, column 1 only counts the rows");
+    assert_eq!(task.notes[1].to_string(), "data: 40 sequences of 12 steps");
     folder.write("new.csv", "4.5\n".repeat(12));
     for file in ["new.csv", "data/a/4.csv"] {
         let read = predict(&task, &folder.path(file)).unwrap();
@@ -272,6 +377,50 @@ fn a_column_that_counts_the_steps_is_not_a_channel() {
     }
     let columns = FilesConfig { columns: "1,2".into(), ..config(&folder.path("data")) };
     assert_eq!(load(columns).notes[0].to_string(), "a/0.csv: a step per row, no header");
+}
+
+/// Only the sizes tell that the axes of arrays or the columns of tables are others than was meant.
+#[test]
+fn sizes_and_channels_are_announced() {
+    let notes =
+        |task: &Task| -> Vec<String> { task.notes.iter().map(|note| note.to_string()).collect() };
+    let folder = Folder::new();
+    let y: Vec<f32> = (0..30).map(|i| (i % 2) as f32).collect();
+    folder.write("y.npy", npy("(30,)", &y));
+    for (shape, numbers, expected) in [
+        ("(30, 20, 3)", 1800, vec!["x.npy: 30 sequences of 20 steps, 3 channels"]),
+        ("(30, 20)", 600, vec!["x.npy: 30 sequences of 20 steps"]),
+        (
+            "(30, 3, 20)",
+            1800,
+            vec![
+                "x.npy: 30 sequences of 3 steps, 20 channels",
+                "x.npy: more channels (20) than steps (3); if the numbers are [channels, steps], as in PyTorch, \
+                 transpose them to [steps, channels]",
+            ],
+        ),
+    ] {
+        let numbers: Vec<f32> = (0..numbers).map(|i| (i % 7) as f32 + i as f32 / 1e4).collect();
+        folder.write("x.npy", npy(shape, &numbers));
+        assert_eq!(notes(&load(config(folder.0.path()))), expected, "{shape}");
+    }
+    let folder = Folder::new();
+    for i in 0..30 {
+        let class = ["a", "b"][i % 2];
+        folder.write(&format!("texts/{class}/{i}.txt"), "x".repeat(i + 1));
+        let rows: String = (0..4 + i % 2).map(|step| format!("{i}.5,{step}\n")).collect();
+        folder.write(&format!("tables/{class}/{i}.csv"), format!("ax,ay\n{rows}"));
+        let numbers: Vec<f32> = (0..6).map(|x| (x * i) as f32).collect();
+        folder.write(&format!("arrays/{class}/{i}.npy"), npy("(2, 3)", &numbers));
+    }
+    let of = |name: &str| notes(&load(config(&folder.path(name))));
+    assert_eq!(of("texts"), ["texts: 30 texts of 1 to 30 characters"]);
+    let tables = of("tables");
+    assert_eq!(tables[0], "a/0.csv: a step per row, a header, the channels are ax, ay");
+    assert_eq!(tables[1], "tables: 30 sequences of 4 to 5 steps, 2 channels");
+    let arrays = of("arrays");
+    assert_eq!(arrays[0], "arrays: 30 sequences of 2 steps, 3 channels");
+    assert!(arrays[1].contains("more channels (3) than steps (2)"), "{arrays:?}");
 }
 
 #[test]

@@ -43,6 +43,8 @@ fn windows_of_the_three_parts() {
     let task = load(small(), Some(&path)).unwrap();
     assert_eq!([&task.train, &task.val, &task.test].map(|s| s.len()), [60 - 9 + 1, 18, 18]);
     assert_eq!(task.spec.len, 9);
+    let note = task.notes[0].to_string();
+    assert_eq!(note, "t.csv: 100 rows, a header, the values from column 3 (\"b\")");
     let Encoder::Forecast(encoder) = &task.encoder else { panic!() };
     // Of 0, 2, ..., 118: mean 59, deviation √((60² − 1)/12) · 2.
     assert!((encoder.mean - 59.0).abs() < 1e-12);

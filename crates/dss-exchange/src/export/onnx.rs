@@ -8,7 +8,7 @@
 //!
 //! The outputs are `y` `[B, O]`, the answer for everything so far, `next_state` and `next_pool`.
 
-use dss_format::{InputKind, Io, ModelConfig, ModelFile, OutputKind, Pool, Positions};
+use dss_format::{InputKind, ModelConfig, ModelFile, ModelIo, OutputKind, Pool, Positions};
 
 use super::graph::{Attribute, Dim, FLOAT, Graph, INT64, value_info};
 use super::protobuf::Message;
@@ -125,7 +125,7 @@ fn no(what: impl Into<String>) -> Error {
 }
 
 /// How the model's state looks, if it runs position by position and everything in it is known here.
-fn check(config: &ModelConfig, io: &Io) -> Result<StateForm> {
+fn check(config: &ModelConfig, io: &ModelIo) -> Result<StateForm> {
     if matches!(io.output, OutputKind::Pair { .. }) {
         return Err(no("it compares two sequences"));
     }

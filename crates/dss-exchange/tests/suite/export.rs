@@ -7,7 +7,8 @@ use dss_exchange::export::{onnx, torch};
 use dss_exchange::{ImportOptions, Settings, import};
 use dss_format::mixer::S4Config;
 use dss_format::{
-    Array, CheckpointMeta, InputKind, Io, MixerConfig, ModelConfig, ModelFile, Numbers, OutputKind,
+    Array, CheckpointMeta, InputKind, MixerConfig, ModelConfig, ModelFile, ModelIo, Numbers,
+    OutputKind,
 };
 
 use crate::golden::settings;
@@ -101,7 +102,7 @@ fn assert_step(name: &str, bytes: &[u8]) {
 fn model(mixer: MixerConfig) -> ModelFile {
     let model = ModelConfig { layers: 1, h: 16, mixer, ..ModelConfig::default() };
     let input = InputKind::Values { channels: 1 };
-    let io = Io { input, output: OutputKind::Sequence { outputs: 2 }, len: 32 };
+    let io = ModelIo { input, output: OutputKind::Sequence { outputs: 2 }, len: 32 };
     let arrays = model.tensors(&io).into_iter().map(|spec| {
         let numbers = Numbers::F32(vec![0.1; spec.shape.iter().product()]);
         (spec.name, Array { shape: spec.shape, numbers })

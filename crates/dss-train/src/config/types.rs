@@ -73,7 +73,8 @@ pub struct TrainConfig {
     pub delta_log_bound: f64,
     /// lm: read the text in order and carry the state of the layers from step to step (variant exp only).
     pub carry: bool,
-    /// Seconds between saved states; evaluations and epoch ends always save; 0 = only those.
+    /// Seconds between saved states; evaluations and epoch ends (with min_steps, of the epochs that count) always save; 0
+    /// = only those.
     pub checkpoint_seconds: u64,
     /// Whether the metrics are also written as an event file for TensorBoard.
     pub tensorboard: bool,

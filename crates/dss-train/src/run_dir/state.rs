@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use dss_data::TargetScaling;
 use serde::{Deserialize, Serialize};
 
 use super::atomic;
@@ -36,6 +37,9 @@ pub struct TrainingState {
     pub parameters: usize,
     /// Hash of the data splits.
     pub split_hash: String,
+    /// What the model learns to predict of the targets; none: the targets as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scaling: Option<TargetScaling>,
 }
 
 /// A best validation result. Files of version 0.1 have a field more, which does not matter.

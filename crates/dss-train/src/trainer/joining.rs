@@ -127,7 +127,8 @@ pub(super) fn compare_gradients(session: &Session<'_>) -> Result<()> {
         let batches = batches.take(config.accumulate).collect::<dss_data::Result<Vec<_>>>()?;
         let first = DropoutKey { seed: config.seed, step: state.step, micro: 0 };
         let model = &session.model;
-        let found = part_gradients(model, &batches, first, scored(&batches), DType::F32, None)?;
+        let (total, scaling) = (scored(&batches), state.target_scaling.as_ref());
+        let found = part_gradients(model, &batches, first, total, DType::F32, scaling, None)?;
         Ok(Layout::new(model).flatten(&found.gradients))
     };
     let gradients = group.agree(gradients())?;

@@ -13,6 +13,7 @@ mod scoring;
 mod session;
 mod shards;
 mod step;
+mod target_units;
 mod transfer;
 mod watch;
 

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use dss_data::Task;
+use dss_data::{TargetScaling, Task};
 use dss_nn::checkpoint::{self, CheckpointMeta};
 use dss_nn::{Carry, Model};
 
 use super::carry;
 use super::events::{Event, Observer};
+use super::target_units;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::optimiser::AdamW;
@@ -58,6 +59,12 @@ impl SavedTraining {
             let (then, now) = (state.split_hash, task.split_hash.clone());
             return Err(Error::DataDiffers { then, now });
         }
+        let outputs = |scaling: &TargetScaling| (scaling.mean.len(), scaling.sd.len());
+        let (then, now) = (&state.target_scaling, &task.target_scaling);
+        if then.is_some() && then.as_ref().map(outputs) != now.as_ref().map(outputs) {
+            let what = "its scaling of the targets is not that of these data".to_owned();
+            return Err(Error::Damaged { path, what });
+        }
         let steps_per_epoch = config.train.steps_per_epoch(task.train.len());
         compare(&path, "steps_per_epoch", state.steps_per_epoch, steps_per_epoch)?;
 
@@ -66,7 +73,11 @@ impl SavedTraining {
             let (model, meta) = checkpoint::load(&path, device)?;
             belongs(&path, &meta, config, &state)?;
             compare(&path, "step", meta.step, state.step)?;
-            Ok::<_, Error>(model)
+            if state.target_scaling.is_none() {
+                return Ok::<_, Error>(model);
+            }
+            let trained = target_units::with_trained_head(model, &meta);
+            trained.map_err(|what| Error::Damaged { path, what })
         };
         let model = load("model.safetensors")?;
         let averaged = config.train.average > 0.0;

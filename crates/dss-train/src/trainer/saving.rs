@@ -9,6 +9,7 @@ use super::carry;
 use super::events::{Event, Observer};
 use super::restoring::CONFIG;
 use super::session::Session;
+use super::target_units;
 use crate::bridge;
 use crate::error::{Error, Result};
 use crate::run_dir::{atomic, sums};
@@ -42,9 +43,9 @@ impl Session<'_> {
 
     fn write_last(&self, path: &Path) -> Result<()> {
         atomic::write_dir(path, |dir| {
-            self.save_model(&dir.join("model.safetensors"), &self.model)?;
+            self.save_to_resume(&dir.join("model.safetensors"), &self.model)?;
             if let Some(average) = &self.average {
-                self.save_model(&dir.join("average.safetensors"), average)?;
+                self.save_to_resume(&dir.join("average.safetensors"), average)?;
             }
             self.optimiser.save(&dir.join("optimiser.safetensors"))?;
             // The streams begin again with the next epoch.
@@ -58,9 +59,23 @@ impl Session<'_> {
         })
     }
 
+    /// Saves a model in training: to others it is one that answers in the units of the targets.
+    fn save_to_resume(&self, path: &Path, model: &Model) -> Result<()> {
+        let Some(scaling) = &self.state.target_scaling else { return self.save_model(path, model) };
+        let mut meta = self.meta(model);
+        target_units::keep_trained_head(&mut meta, model);
+        let model = target_units::in_units_of_targets(model.clone(), Some(scaling))?;
+        checkpoint::save(path, &model, &meta).map_err(Error::writing)
+    }
+
+    /// Saves a model whose answers are in the units of the targets.
     pub(super) fn save_model(&self, path: &Path, model: &Model) -> Result<()> {
+        checkpoint::save(path, model, &self.meta(model)).map_err(Error::writing)
+    }
+
+    fn meta(&self, model: &Model) -> CheckpointMeta {
         let encoder = serde_json::to_string(&self.task.encoder).expect("an encoder is plain data");
-        let meta = CheckpointMeta {
+        CheckpointMeta {
             task: serde_json::to_value(&self.config.task).expect("a task is plain data"),
             labels: bridge::labels(&self.task.spec).to_vec(),
             // The one that the run began with: an earlier version may have computed it.
@@ -70,7 +85,6 @@ impl Session<'_> {
             // `dss predict` reads new files as the training read its own.
             extra: [(ENCODER.to_owned(), encoder)].into(),
             ..model.meta()
-        };
-        checkpoint::save(path, model, &meta).map_err(Error::writing)
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::events::{Event, Observer, Split};
 use super::joining;
 use super::recalibrate::recalibrated;
 use super::session::Session;
+use super::target_units;
 use crate::answers::Collector;
 use crate::error::{Error, Result};
 use crate::evaluate::{ScoredBatch, evaluate_shared};
@@ -62,6 +63,7 @@ impl Session<'_> {
         let (train, epoch, step) = (&self.config.train, self.state.epoch() - 1, self.state.step);
         let model = recalibrated(weights, train, self.task, epoch, step, &self.group, stop)?;
         let Some(model) = model else { return Ok(None) };
+        let model = target_units::in_units_of_targets(model, self.state.target_scaling.as_ref())?;
         let scores = self.evaluate(Split::Val, &model, &mut |_| {}, observer, stop)?;
         Ok(scores.map(|scores| (model, scores)))
     }

@@ -10,7 +10,7 @@ use dss_nn::{Carry, DropoutKey, Model};
 use super::clock::Clock;
 use super::events::{Event, Observer, Stopped, Summary};
 use super::restoring::{self, SavedTraining};
-use super::shards::sharded_gradients;
+use super::shards::scaled_gradients;
 use super::{average, step, transfer, watch};
 use crate::bridge;
 use crate::config::{Config, TrainConfig};
@@ -82,6 +82,7 @@ impl<'a> Session<'a> {
             steps_per_epoch: config.train.steps_per_epoch(task.train.len()),
             parameters: trained(&model),
             split_hash: task.split_hash.clone(),
+            target_scaling: task.target_scaling.clone(),
             ..TrainingState::default()
         };
         Ok(Self {
@@ -156,12 +157,21 @@ impl<'a> Session<'a> {
         }
         let (seed, step) = (train.seed, self.state.step);
         let (model, shards) = (&self.model, train.shards);
+        let scaling = self.state.target_scaling.as_ref();
         let found = if shards == 1 {
             let first = DropoutKey { seed, step, micro: 0 };
-            step::part_gradients(model, micro, first, total, DType::F32, self.carry.as_mut())?
+            step::part_gradients(
+                model,
+                micro,
+                first,
+                total,
+                DType::F32,
+                scaling,
+                self.carry.as_mut(),
+            )?
         } else {
             let (of_shard, group) = (train.accumulate, &self.group);
-            sharded_gradients(model, micro, shards, of_shard, total, seed, step, group)?
+            scaled_gradients(model, micro, shards, of_shard, total, seed, step, scaling, group)?
         };
         let loss = found.tally.mean_loss();
         if !loss.is_finite() {
@@ -258,9 +268,12 @@ impl<'a> Session<'a> {
         self.state.step.is_multiple_of(self.state.steps_per_epoch)
     }
 
-    /// Whether it is time to save.
+    /// Whether it is time to save: at the end of an epoch, or where epochs are so short that several count as one, of
+    /// those.
     pub(super) fn save_due(&self) -> bool {
-        self.epoch_ends() || self.clock.save_due(self.config.train.checkpoint_seconds)
+        let round = self.config.train.steps_per_round(self.state.steps_per_epoch);
+        self.state.step.is_multiple_of(round)
+            || self.clock.save_due(self.config.train.checkpoint_seconds)
     }
 
     /// Whether the validation score has not risen for `train.early_stop` rounds.

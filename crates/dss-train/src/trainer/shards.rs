@@ -6,7 +6,7 @@
 //! BatchNorm's statistics in the order of the shards, on every rank.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use dss_data::Batch;
+use dss_data::{Batch, TargetScaling};
 use dss_nn::ops::BatchStats;
 use dss_nn::{DropoutKey, Model};
 
@@ -34,6 +34,22 @@ pub fn sharded_gradients(
     step: u64,
     group: &Group,
 ) -> Result<StepGradients> {
+    scaled_gradients(model, mine, shards, per_shard, total, seed, step, None, group)
+}
+
+/// As [`sharded_gradients`], of a model that learns standardised targets if there is a `scaling`.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn scaled_gradients(
+    model: &Model,
+    mine: &[Batch],
+    shards: usize,
+    per_shard: usize,
+    total: u64,
+    seed: u64,
+    step: u64,
+    scaling: Option<&TargetScaling>,
+    group: &Group,
+) -> Result<StepGradients> {
     let layout = Layout::new(model);
     let own = group.shards(shards);
     let batches = |shard: usize| {
@@ -48,7 +64,7 @@ pub fn sharded_gradients(
             return Ok(layout.flatten(&Gradients::default()));
         }
         let first = DropoutKey { seed, step, micro: first };
-        let found = part_gradients(model, batches, first, total, DType::F32, None)?;
+        let found = part_gradients(model, batches, first, total, DType::F32, scaling, None)?;
         tallies.push(found.tally);
         stats.extend(found.stats);
         Ok(layout.flatten(&found.gradients))

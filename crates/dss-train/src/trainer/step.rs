@@ -4,7 +4,7 @@
 //! kernels; the summed dK then goes once through the kernels' own backward pass.
 
 use burn::tensor::{DType, Tensor, TensorData};
-use dss_data::Batch;
+use dss_data::{Batch, TargetScaling};
 use dss_nn::ops::BatchStats;
 use dss_nn::{Carry, DropoutKey, Mode, Model};
 
@@ -33,7 +33,7 @@ pub fn gradients(
     dtype: DType,
 ) -> Result<StepGradients> {
     let first = DropoutKey { seed, step, micro: 0 };
-    part_gradients(model, micro, first, scored(micro), dtype, None)
+    part_gradients(model, micro, first, scored(micro), dtype, None, None)
 }
 
 /// Scored items of some micro-batches.
@@ -42,13 +42,15 @@ pub(super) fn scored(micro: &[Batch]) -> u64 {
 }
 
 /// As [`gradients`], of a part of a step that has `total` scored items in all; `first` is the key of its first
-/// micro-batch. With `carry` the batch has the next windows of its streams.
+/// micro-batch. With a `scaling` the model learns standardised targets. With `carry` the batch has the next windows of
+/// its streams.
 pub(super) fn part_gradients(
     model: &Model,
     micro: &[Batch],
     first: DropoutKey,
     total: u64,
     dtype: DType,
+    scaling: Option<&TargetScaling>,
     mut carry: Option<&mut Carry>,
 ) -> Result<StepGradients> {
     let device = model.device();
@@ -72,7 +74,8 @@ pub(super) fn part_gradients(
             None => model.forward(input, &batch.lengths, &prepared, mode),
         };
         let [rows, width] = output.logits.dims();
-        let assessed = loss::assess(&bridge::host(&output.logits), width, &batch.target, total);
+        let outputs = bridge::host(&output.logits);
+        let assessed = loss::assess_scaled(&outputs, width, &batch.target, total, scaling);
         found.tally.add(&assessed.tally);
         found.tally.examples += batch.examples as u64;
         found.stats.push(output.stats);

@@ -8,6 +8,7 @@ use dss_data::{Encoder, Task};
 use dss_nn::{Model, checkpoint};
 
 use super::events::{Event, Observer};
+use super::target_units;
 use crate::bridge;
 use crate::error::{Error, Result};
 use crate::run_dir::RunDir;
@@ -62,6 +63,8 @@ pub(super) fn started_from(
         }
     }
     let model = model.load_named(theirs).map_err(|error| refused(error.to_string()))?;
+    let scaling = task.target_scaling.as_ref().filter(|_| !new_head);
+    let model = target_units::in_trained_units(model, scaling)?;
     let what = if new_head { "all weights but the head's" } else { "all weights" };
     let note = format!("{what} start as in {} (step {})", path.display(), meta.step);
     observer.event(&Event::Note(note));

@@ -1,12 +1,14 @@
 //! Small tasks are solved within seconds, and evaluation and prediction agree with the training's own result.
 
+use std::sync::atomic::AtomicBool;
+
 use crate::common;
 use crate::common::{TempDir, config, run};
 use burn::tensor::Device;
 use dss_nn::checkpoint;
 use dss_train::evaluate::{evaluate, evaluate_checkpoint};
 use dss_train::predict::{Query, predict};
-use dss_train::{Stopped, run_dir};
+use dss_train::{Event, Observer, Stopped, run_dir};
 
 #[test]
 fn delay_is_learnt_and_the_checkpoint_can_be_used() {
@@ -124,6 +126,30 @@ fn adding_regresses_better_than_the_mean() {
         },
     );
     assert!((errors.sum::<f64>() / 100.0 - test.loss).abs() < 1e-5);
+}
+
+/// Passes over a few sequences are grouped into rounds: saving after each of them would take longer than they do.
+#[test]
+fn rounds_are_saved_and_not_the_passes_within() {
+    #[derive(Default)]
+    struct Saves(Vec<u64>);
+    impl Observer for Saves {
+        fn event(&mut self, event: &Event<'_>) {
+            if let Event::Checkpoint { step, .. } = event {
+                self.0.push(*step);
+            }
+        }
+    }
+    let temp = TempDir::new("rounds");
+    let mut config = common::small_listops(2);
+    (config.train.batch, config.train.eval_every) = (48, 0);
+    (config.train.min_steps, config.train.checkpoint_seconds) = (20, 0);
+    let mut saves = Saves::default();
+    let stop = AtomicBool::new(false);
+    let out = temp.join("run");
+    let summary = common::run_watched(&config, &out, false, &mut saves, &stop).unwrap();
+    assert_eq!((summary.steps, summary.epochs), (20, 20));
+    assert_eq!(saves.0, [10, 20]);
 }
 
 #[test]

@@ -24,5 +24,6 @@ mod ranks;
 mod resume;
 mod rotten_runs;
 mod stacks;
+mod target_units;
 mod threads;
 mod transfer;

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Tokens before those of the characters.
+const SPECIALS: usize = 3;
+
 #[test]
 fn prediction_on_tables_of_numbers() {
     let folder = Folder::new();
@@ -159,6 +162,107 @@ fn the_first_text_is_an_example() {
     folder.write("new.csv", "target,some words 1\nother,some words 2\n");
     let (read, said) = read_noted(&task, &folder.path("new.csv"));
     assert_eq!(read.len(), 2, "{said}");
+}
+
+/// What is read of a table of texts by a model that knows its classes: the texts, decoded, or the error.
+fn texts_of(task: &Task, path: &Path) -> Result<(Vec<String>, String), String> {
+    let Encoder::Files(encoder) = &task.encoder else { panic!("another encoder") };
+    let encoder = FilesEncoder { classes: classes(task), ..encoder.clone() };
+    let mut said = String::new();
+    let read = encoder.read_noted(path, &mut |note| said += &note).map_err(|e| e.to_string())?;
+    let vocabulary = task.vocabulary.clone().unwrap();
+    let decoded = |input: Input| {
+        let Input::Tokens(ids) = input else { panic!("a text") };
+        let (_, text) = ids.split_last().unwrap();
+        text.iter().map(|&id| vocabulary[id as usize].as_str()).collect::<String>()
+    };
+    Ok((read.into_iter().map(|(_, input)| decoded(input)).collect(), said))
+}
+
+/// A label, or half of a text, must not be scored in place of the text.
+#[test]
+fn the_texts_of_a_table_are_found_or_asked_for() {
+    let folder = Folder::new();
+    let rows: String =
+        (0..40).map(|i| format!("{},\"some words, {i}\"\n", ["good", "bad"][i % 2])).collect();
+    folder.write("plain.csv", &rows).write("named.csv", format!("label,text\n{rows}"));
+    let task =
+        |name: &str| load(FilesConfig { input: InputChoice::Text, ..config(&folder.path(name)) });
+    let (plain, named) = (task("plain.csv"), task("named.csv"));
+    let of =
+        |task: &Task, table: &str| texts_of(task, &folder.write("new.csv", table).path("new.csv"));
+    for task in [&plain, &named] {
+        let read = |table: &str| of(task, table).unwrap_or_else(|e| panic!("{table:?}: {e}"));
+        for table in [
+            "text,label\nsome,good\nwords,bad\n",
+            "label,text\ngood,some\nbad,words\n",
+            "text\nsome\nwords\n",
+            "some\nwords\n",
+            "good,some\n,words\n",
+            "label;text\ngood;some\nbad;words\n",
+            "good;some\nbad;words\n",
+        ] {
+            assert_eq!(read(table).0, ["some", "words"], "{table:?}");
+        }
+        assert!(read("good;some\nbad;words\n").1.contains("separated by semicolons"));
+        assert_eq!(read("some; words\nwords\n").0, ["some<unk> words", "words"]);
+        // One text per line, with a comma that is not quoted.
+        let message = of(task, "some, words\nother, words\n").unwrap_err();
+        assert!(message.contains("line 2: expected the text in column 2"), "{message}");
+        assert!(
+            message.contains("(bad, good, or empty)") && message.contains("quoted"),
+            "{message}"
+        );
+        assert!(message.contains("found \"other\" and \"words\""), "{message}");
+        assert!(of(task, "some words\nmore words\nwords, and words\n").is_err());
+        let late = format!("{}words, and words\n", "some words\n".repeat(150));
+        assert!(of(task, &late).unwrap_err().contains("line 151"));
+        assert!(of(task, "good,\n").unwrap_err().contains("the text is empty"));
+    }
+    // The names are not those of the training, which had some; or it had none, and the labels tell.
+    let message = of(&named, "kind,words\ngood,some\nbad,words\n").unwrap_err();
+    assert!(message.contains("expected the column \"text\" of the training"), "{message}");
+    assert!(message.contains("the columns kind, words"), "{message}");
+    let (read, said) = of(&plain, "kind,words\ngood,some\nbad,words\n").unwrap();
+    assert_eq!(read, ["some", "words"]);
+    assert!(said.contains("2 rows, each a sequence, a header"), "{said}");
+}
+
+#[test]
+fn texts_without_their_mark_and_without_anything() {
+    let folder = Folder::new();
+    for i in 0..30 {
+        let mark = if i < 20 { "\u{feff}" } else { "" };
+        let text = format!("{mark}{}\n", "a".repeat(i + 1));
+        folder.write(&format!("data/{}/{i}.txt", ["a", "b"][i % 2]), text);
+    }
+    let task = load(config(&folder.path("data")));
+    assert_eq!(task.vocabulary.as_ref().unwrap()[SPECIALS..], ["a"]);
+    let read = predict(&task, &folder.write("x.txt", "\u{feff}aa").path("x.txt")).unwrap();
+    assert_eq!(read[0].1, Input::Tokens(vec![3, 3, 2]));
+    for (name, text) in [("no.txt", ""), ("mark.txt", "\u{feff}"), ("lines.txt", "\n\n")] {
+        let error = predict(&task, &folder.write(name, text).path(name)).unwrap_err();
+        assert!(error.to_string().contains("the text is empty"), "{name}: {error}");
+    }
+}
+
+/// A column of an array is a sequence, and not one sequence for each of its numbers.
+#[test]
+fn an_array_of_single_steps_is_refused() {
+    let folder = Folder::new();
+    let train = folder.write("train.csv", numbers_csv(true)).path("train.csv");
+    let task = load(config(&train));
+    let numbers: Vec<f32> = (0..100).map(|i| i as f32).collect();
+    let path = folder.write("column.npy", npy("(100, 1)", &numbers)).path("column.npy");
+    let message = predict(&task, &path).unwrap_err().to_string();
+    assert!(message.contains("holds 100 sequences of 1 step"), "{message}");
+    assert!(message.contains("is an array of the shape [100]"), "{message}");
+    let rows = folder.write("rows.npy", npy("(2, 3)", &numbers[..6])).path("rows.npy");
+    let (read, said) = read_noted(&task, &rows);
+    assert_eq!((read.len(), said.as_str()), (2, "rows.npy: 2 sequences of 3 steps"));
+    // A model of single steps.
+    let short = load(FilesConfig { columns: "a".into(), ..config(&train) });
+    assert_eq!(predict(&short, &path).unwrap().len(), 100);
 }
 
 /// A row as long as the training's without its label may be one that is a step shorter and labelled.

@@ -211,7 +211,7 @@ impl SequenceMixer for NrdeLayer {
 #[cfg(test)]
 mod tests {
     use burn::tensor::{DType, Device, FloatDType};
-    use dss_format::{InputKind, Io, ModelConfig, OutputKind};
+    use dss_format::{InputKind, ModelConfig, ModelIo, OutputKind};
 
     use super::*;
     use crate::Model;
@@ -223,7 +223,7 @@ mod tests {
         let (h, device) = (4, Device::flex());
         let (input, output) =
             (InputKind::Values { channels: 1 }, OutputKind::Sequence { outputs: 2 });
-        let io = Io { input, output, len: 9 };
+        let io = ModelIo { input, output, len: 9 };
         for (depth, field_layers) in [(1, 2), (2, 3)] {
             let config =
                 NrdeConfig { path: 2, depth, width: 6, field_layers, ..Default::default() };
