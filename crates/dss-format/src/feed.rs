@@ -504,7 +504,7 @@ mod tests {
         assert_eq!(tokens(&document_bytes(), "\u{feff}".as_bytes()).unwrap(), [0u32; 0]);
         assert_eq!(tokens(&document_bytes(), b"\xef\xbb").unwrap(), [0xef + 3, 0xbb + 3]);
         assert_eq!(tokens(&document_bytes(), "a\u{feff}".as_bytes()).unwrap().len(), 4);
-        let vocabulary = Vocabulary::from_counts([("a".to_owned(), 1)].into_iter());
+        let vocabulary = Vocabulary::from_counts([("a".to_owned(), 1)]);
         let found = tokens(&document(&vocabulary), "\u{feff}a".as_bytes()).unwrap();
         assert_eq!(found, [SPECIALS.len() as u32]);
     }

@@ -148,7 +148,7 @@ impl RowLabels {
             labels.first_may_be_names |= first && cells.len() > text;
             let (shown, several) = (&labels.example, cells.len() > 1);
             // The first row may have been meant as a header.
-            if shown.1.len() < 2 && several || shown.0 < 2 && several || shown.1.is_empty() {
+            if shown.1.is_empty() || several && (shown.1.len() < 2 || shown.0 < 2) {
                 labels.example = (line, cells.iter().map(|cell| cell.trim().to_owned()).collect());
             }
             Ok(())

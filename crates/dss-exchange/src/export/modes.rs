@@ -144,8 +144,8 @@ pub(super) fn s4(
     let params = Params { lambda_re: &re, lambda_im: &im, p: &p, b: &b, c: &c, delta_log: &delta };
     let c = uncorrect_length(&KernelConfig::new(h, config.n, len).systems(ssms), &params)?;
     let mut system = LowRank { a: vec![], q: vec![], r: vec![], b: vec![], c: vec![], n };
-    for channel in 0..h {
-        let half = 0.5 * clamped_exp(delta[channel]);
+    for (channel, &delta) in delta.iter().enumerate() {
+        let half = 0.5 * clamped_exp(delta);
         let modes = (0..n).map(|mode| {
             let at = channel % ssms * n + mode;
             let value = half * C64::new(-clamped_exp(re[at]), im[at]);
