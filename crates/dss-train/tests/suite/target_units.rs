@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::Device;
-use dss_data::{Target};
+use dss_data::Target;
 use dss_nn::checkpoint;
 use dss_train::evaluate::evaluate_checkpoint;
 use dss_train::predict::{Query, predict};
