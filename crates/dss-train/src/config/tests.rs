@@ -319,7 +319,7 @@ fn models_and_ablations_lie_over_any_preset() {
             if preset.task == "lm" && causal.validate(1).is_err() {
                 let refused = modelled("lm", preset.name, model.name, &[]).resolve().unwrap_err();
                 assert!(
-                    refused.to_string().contains("must not look ahead"),
+                    refused.to_string().contains("must be a causal one"),
                     "{}: {refused}",
                     model.name
                 );
