@@ -59,7 +59,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
             .hint("`dss data list` says how to get them; name their folder with --data DIR")),
         (failed, _) => {
             let what =
-                format!("{} failed; the table has their errors", plural(failed as u64, "run"));
+                format!("{} failed; the table shows the errors", plural(failed as u64, "run"));
             Err(Failure::failed(eyre::Report::msg(what)).hint("the same command tries them again"))
         }
     }

@@ -1,4 +1,4 @@
-//! New files as model input, with what the training stored of its own.
+//! Reading new files as model input, in the way that the training stored.
 
 use std::fmt;
 use std::path::Path;
@@ -34,12 +34,12 @@ impl fmt::Display for SequencePlace {
     }
 }
 
-/// Reads files as an encoder says.
+/// Reads files for an encoder.
 pub trait ReadFile {
     /// The sequences of one file with their places; pairs are two, one after the other.
     fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>>;
 
-    /// As [`Self::read`]; `note` is told how a table was read.
+    /// As [`Self::read`]; `note` receives a sentence on how a table was read.
     fn read_noted(
         &self,
         path: &Path,

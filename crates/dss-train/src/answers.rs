@@ -1,4 +1,4 @@
-//! `answers.json` of a run: what the best model says about some examples of the test set, for the report.
+//! `answers.json` of a run: the best model's answers to some examples of the test set, for the report.
 
 mod words;
 
@@ -42,7 +42,7 @@ pub struct Answers {
 pub struct Answer {
     /// Its number in the test set, from 0.
     pub example: usize,
-    /// Mean loss of what is asked.
+    /// Mean loss over its targets.
     pub loss: f64,
     /// The sequence, or both of a pair; none in a sample of single values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -19,7 +19,7 @@ pub struct Answers<'a> {
     /// Positions between two lines; may be a fraction.
     every: f64,
     json: bool,
-    /// What the model says, and about which position.
+    /// The model's output, and the position it is for.
     out: Vec<f32>,
     position: u64,
     /// The position of the last line.
@@ -30,7 +30,7 @@ pub struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    /// For a stream that has come to `position`, in which a line may have to `wait` for what follows its position.
+    /// For a stream at `position`; with `wait`, a line is printed only when the next position has been read.
     pub fn new(
         model: &'a Model,
         args: &StreamArgs,

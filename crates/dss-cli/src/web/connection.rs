@@ -1,4 +1,4 @@
-//! One connection: a request and its answer, within a bounded time, and only so many at once.
+//! One connection: a request and its answer, with limits on its time and on the number of connections.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,9 +10,9 @@ use super::page::Page;
 
 /// Connections at once. A browser opens six.
 const MOST: usize = 32;
-/// For a request and its answer.
+/// Time for a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// For a client to take note of an answer.
+/// Time for a client to receive an answer.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The connections that are open: each holds a clone.

@@ -195,8 +195,7 @@ fn piped_texts() {
     );
     let text = run(&["-", "--format", "txt"], "cd 2\n").ok();
     assert!(!text.err.contains("read as"), "{text:#?}");
-    run(&["mine.csv", "--format", "csv"], "")
-        .fails(2, &["--format says what standard input holds"]);
+    run(&["mine.csv", "--format", "csv"], "").fails(2, &["--format is for standard input"]);
     run(&["-"], "").fails(1, &["standard input", "the text is empty"]);
     folder.run(&["predict", "mine", "mine.csv"]).ok();
 }
@@ -487,7 +486,9 @@ fn evaluation_and_resume_take_the_file_that_is_named() {
     let other = folder.run(&["eval", "run", "--data", "b.csv"]).ok().err;
     assert!(other.contains("b.csv: 40 rows") && other.contains("split differently"), "{other}");
     let resume = ["train", "files", "--resume", "--out", "run", "--data", "b.csv"];
-    folder.run(&[&resume[..], &["--set", "epochs=2"]].concat()).fails(1, &["the data has changed"]);
+    folder
+        .run(&[&resume[..], &["--set", "epochs=2"]].concat())
+        .fails(1, &["the data have changed"]);
     // In another folder, under the same name.
     std::fs::create_dir(folder.path("moved")).unwrap();
     std::fs::rename(folder.path("a.csv"), folder.path("moved/a.csv")).unwrap();

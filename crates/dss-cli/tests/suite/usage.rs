@@ -89,7 +89,7 @@ fn wrong_settings_are_wrong_usage() {
     train(&["--preset", "papr"])
         .fails(2, &["no preset `papr`", "laptop, causal, paper", "config list"]);
     train(&["--config", "none.toml"]).fails(2, &["cannot read none.toml"]);
-    let ran = train(&["--device", "cuda"]).fails(2, &["no device `cuda`", "CPU", "hint: "]);
+    let ran = train(&["--device", "cuda"]).fails(2, &["unknown device `cuda`", "CPU", "hint: "]);
     assert!(!ran.err.contains("Cargo.toml"), "{ran:?}");
     train(&["--set", "min_length=900"]).fails(2, &["task.max_length", "902"]);
     train(&["--set", "task.train=9000000000000000000"]).fails(2, &["task.train", "2^32"]);

@@ -1,4 +1,4 @@
-//! Whether the data of a task are there.
+//! Whether the data of a task are present.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct Presence {
     pub found: Option<CompleteForm>,
     /// The missing files of the form that is nearest to complete.
     pub missing: Vec<&'static str>,
-    /// Whether some of its files are there.
+    /// Whether some of its files are present.
     pub partly: bool,
 }
 
@@ -27,7 +27,7 @@ pub struct CompleteForm {
     pub files: Vec<PathBuf>,
 }
 
-/// The place that the settings of a task name: `task.dir` or `task.path`.
+/// The place that the settings of a task give: `task.dir` or `task.path`.
 pub(crate) fn given(config: &TaskConfig, data_dir: Option<&Path>) -> Option<PathBuf> {
     config.place().map(|place| io::resolve(place, data_dir))
 }

@@ -11,15 +11,15 @@ use crate::hash::hex;
 use crate::io as files;
 use crate::{Error, Result};
 
-/// What the checksum of a file says.
+/// The result of comparing the checksum of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It is the published file, or unpacks to the same.
     Official,
-    /// It has the name of a published archive but another content.
+    /// It has the name of a published archive but different content.
     Mismatch,
-    /// It has the name of a published file but another content, as other data sets in the same form have.
+    /// It has the name of a published file but different content, like other data sets in the same format.
     Other,
     /// No checksum is known for this name.
     Unknown,

@@ -1,4 +1,4 @@
-//! Looks over the data of a task: what is there, whether it is what was published, and what is wrong with it.
+//! Checks the data of a task: what is there, whether it is what was published, and what is wrong with it.
 
 mod sample;
 mod show;
@@ -47,11 +47,11 @@ pub struct FileReport {
     pub bytes: Option<u64>,
     /// Its SHA-256; `None` for a folder.
     pub sha256: Option<String>,
-    /// What that says; `None` for a folder.
+    /// The result of comparing it; `None` for a folder.
     pub verdict: Option<Verdict>,
 }
 
-/// What goes in and what is asked for.
+/// The input and the target of an example.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shape {
     /// Number of token ids, for token tasks.
@@ -77,7 +77,7 @@ impl Report {
     }
 }
 
-/// Loads a task, faulty files left out and listed, and looks at every example.
+/// Loads a task, with faulty files left out and listed, and examines every example.
 ///
 /// Data that cannot be loaded at all are a fault in the report, not an error.
 pub fn check(config: &TaskConfig, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Report {

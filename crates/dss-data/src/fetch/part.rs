@@ -1,4 +1,4 @@
-//! The file while it is incomplete, and the note which file of which server it is a part of.
+//! The incomplete file, and the note that says which file of which server it is a part of.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -40,7 +40,7 @@ pub(super) struct PartFile {
     /// Bytes that are there.
     pub(super) len: u64,
     pub(super) origin: Origin,
-    /// How often what was there was thrown away.
+    /// How often the part was discarded.
     pub(super) restarts: u32,
     to: PathBuf,
 }
@@ -81,7 +81,7 @@ impl PartFile {
         Ok(())
     }
 
-    /// Throws away what is there.
+    /// Discards the part.
     pub(super) fn empty(&mut self) -> Result<(), FetchError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(failed("write", &self.path))?;
@@ -123,7 +123,7 @@ impl PartFile {
         Ok(bad)
     }
 
-    /// What to say when it was told to stop.
+    /// The error after an interruption.
     pub(super) fn interrupted(&self) -> FetchError {
         FetchError::Interrupted {
             kept: self.path.clone(),

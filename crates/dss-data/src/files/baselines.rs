@@ -1,4 +1,4 @@
-//! What simple methods reach: the most frequent class (or the mean), and a linear map of plain statistics.
+//! Simple methods to compare with: the most frequent class (or the mean), and a linear map of plain statistics.
 
 use rayon::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What simple methods reach: the last value, the last season, and a linear map of the known values.
+//! Simple methods to compare with: the last value, the last season, and a linear map of the known values.
 
 use super::windows::Windows;
 use crate::ridge::{Ridge, RidgeMoments};

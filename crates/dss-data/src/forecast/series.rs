@@ -27,7 +27,7 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
     file.ok_or_else(|| Error::Missing {
         what: "a table to forecast".into(),
         looked: if given.as_ref().is_some_and(|top| top.is_dir()) { presence.looked } else { given.into_iter().collect() },
-        hint: "Name any CSV file with --data FILE (or --set task.path=FILE) and, unless it is the last one, its \
+        hint: "Give any CSV file with --data FILE (or --set task.path=FILE) and, unless it is the last one, its \
                column with --set task.column=NAME; ETTh1, 2.6 MB, comes with `dss data get forecast --data DIR`."
             .into(),
     })
@@ -37,7 +37,7 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
 pub(super) struct Series {
     pub(super) column: Column,
     pub(super) values: Vec<f32>,
-    /// How it was read, in a few words.
+    /// A short description of how it was read.
     pub(super) description: String,
     header: Option<Vec<String>>,
 }

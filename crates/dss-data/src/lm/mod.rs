@@ -1,10 +1,10 @@
-//! `lm`: say at every position of a text which character (or byte) comes next.
+//! `lm`: predict at every position of a text which character (or byte) comes next.
 //!
-//! The text is split by position: its head is trained on, then comes the validation part, then the test part. An
-//! example is a window of `len` positions. In training the windows of an epoch begin at random, one in each stretch of
-//! `len` positions. In evaluation they are fixed, and every character of the part is scored exactly once: each window
-//! begins with `context` of its length read but not scored, so that no character is judged with less context than that
-//! (the first ones of a part have the end of the part before them as context).
+//! The text is split by position: first the training part, then the validation part, then the test part. An example is
+//! a window of `len` positions. In training the windows of an epoch begin at random, one in each stretch of `len`
+//! positions. In evaluation they are fixed, and every character of the part is scored exactly once: each window begins
+//! with `context` of its length read but not scored, so that no character is judged with less context than that (the
+//! first ones of a part have the end of the part before them as context).
 
 mod find;
 mod windows;
@@ -168,8 +168,7 @@ pub fn score(encoder: &LmEncoder, path: &Path) -> Result<ScoredText> {
     Ok(ScoredText { windows, spec: spec("lm", encoder), tokens: count })
 }
 
-/// A text as windows: every token but the first, of which nothing can be known, is scored once; half of a window is
-/// context.
+/// A text as windows: every token but the first, which has no context, is scored once; half of a window is context.
 pub struct ScoredText {
     /// The windows.
     pub windows: Arc<dyn Dataset>,

@@ -97,7 +97,7 @@ fn find_reviews(setting: &str, pairs: &[PathBuf; 3], data_dir: Option<&Path>) ->
     Err(Error::Missing {
         what: format!("the IMDB reviews that {} names", file.display()),
         looked: all,
-        hint: "Say where they are with --set task.reviews=DIR, a folder or archive as the task text takes it."
+        hint: "Give their place with --set task.reviews=DIR, a folder or archive of the same form as for the task text."
             .into(),
     })
 }

@@ -180,7 +180,7 @@ impl SpeechConfig {
         if !missing.is_empty() {
             notes.push(
                 format!(
-                    "{} of the {} words are there; missing: {}",
+                    "{} of the {} words were found; missing: {}",
                     labels.len(),
                     words.len(),
                     missing.join(", ")
@@ -207,8 +207,7 @@ impl SpeechConfig {
             SplitChoice::Paper => split::random(list, &kept, self.split_seed),
             SplitChoice::Official => {
                 split::official(list, &kept, self.split_seed).ok_or_else(|| {
-                    let what = "no official split: neither validation_list.txt and testing_list.txt nor folders train, val, \
-                                test are there; task.split = \"paper\" splits at random";
+                    let what = "no official split: found neither validation_list.txt and testing_list.txt nor folders train, val, test; task.split = \"paper\" splits at random";
                     Error::content(path, what)
                 })?
             }

@@ -32,7 +32,7 @@ impl Review<'_> {
     }
 }
 
-/// Is given every review, or what is wrong with it.
+/// Receives every review, or what is wrong with it.
 pub(crate) type Visit<'a> = dyn FnMut(Result<Review<'_>>) -> Result<()> + 'a;
 
 /// The reviews of a folder or archive.

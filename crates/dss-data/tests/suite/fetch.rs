@@ -438,7 +438,7 @@ fn no_room_is_known_beforehand() {
     case.patience.room = |_| Some(399_999);
     let error = case.run().unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("400.0 kB to come, but only 400.0 kB free"), "{text}");
+    assert!(text.contains("400.0 kB still to come, but only 400.0 kB free"), "{text}");
     assert!(error.hint().contains("--to"));
     assert_eq!(case.part_len(), 0);
     // What has come already needs no more room.
@@ -458,7 +458,7 @@ fn no_room_is_noticed_on_the_way() {
     std::os::unix::fs::symlink("/dev/full", case.path("a.tar.gz.part")).unwrap();
     let error = case.run().unwrap_err();
     assert!(matches!(error, FetchError::NoRoom { needed: Some(400_000), .. }), "{error:?}");
-    assert!(error.to_string().contains("the disk is full, 400.0 kB to come"), "{error}");
+    assert!(error.to_string().contains("the disk is full, with 400.0 kB still to come"), "{error}");
 }
 
 #[test]

@@ -289,7 +289,7 @@ fn all_words_in_alphabetical_order() {
     let TargetKind::Class { labels } = &task.spec.target else { panic!() };
     assert_eq!((labels.len(), labels[0].as_str(), labels[29].as_str()), (30, "bed", "zero"));
     let expected =
-        "30 of the 35 words are there; missing: backward, follow, forward, learn, visual";
+        "30 of the 35 words were found; missing: backward, follow, forward, learn, visual";
     assert!(task.notes.iter().any(|note| note.to_string() == expected), "{:?}", task.notes);
     let classes: Vec<u32> = (0..30).map(|i| example(&*task.test, i).0).collect();
     assert_eq!(classes.iter().max(), Some(&29));
@@ -331,7 +331,10 @@ fn faults_name_the_file_or_the_entry() {
         (encode::wav(&samples, 44_100, 1), "44100 Hz, 1 channel(s), 16 bits"),
         (encode::wav(&samples, 16_000, 2), "16000 Hz, 2 channel(s)"),
         (bits, "8 bits"),
-        (whole[..20_000].to_vec(), "cut short: 32000 bytes of samples are announced, 19956 follow"),
+        (
+            whole[..20_000].to_vec(),
+            "cut short: the header announces 32000 bytes of samples, but 19956 follow",
+        ),
         (encode::wav(&[], 16_000, 1), "no samples"),
         (encode::wav(&[5; 16_001], 16_000, 1), "16001 samples; a clip has at most 16000"),
         (b"ID3\x04 a song".to_vec(), "it starts with \"ID3\\x04\""),

@@ -78,7 +78,7 @@ impl Mpi {
         let (rank, size) = started.recv_timeout(limit).map_err(|error| Error::Lost {
             what: match error {
                 RecvTimeoutError::Timeout => format!("MPI did not start within {limit:?}"),
-                RecvTimeoutError::Disconnected => "MPI already initialised".to_owned(),
+                RecvTimeoutError::Disconnected => "MPI is already initialised".to_owned(),
             },
         })?;
         let joined = Self {
