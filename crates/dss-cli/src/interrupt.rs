@@ -27,7 +27,7 @@ pub fn together(speaks: impl Fn() -> bool + Send + 'static) {
 }
 
 /// The message at the first signal.
-fn say() {
+fn print_stopping() {
     let message = match &*SPEAKS.lock().unwrap_or_else(PoisonError::into_inner) {
         None => "stopping: finishing this step and saving; press Ctrl-C again to quit now",
         Some(speaks) if speaks() => {
@@ -82,7 +82,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
         }
         first = Some(Instant::now());
         set.store(true, Ordering::SeqCst);
-        say();
+        print_stopping();
     })
     .map_err(Failure::failed)?;
     Ok(flag)

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_to_a_terminal_are_shown() {
+    fn control_characters_are_shown() {
         assert_eq!(printable("a\tb\nc"), "a\tb\nc");
         assert_eq!(printable("\u{1b}[2J\u{9b}2J\r"), r"\u001b[2J\u009b2J\u000d");
     }

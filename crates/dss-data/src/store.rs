@@ -168,7 +168,7 @@ fn remove_abandoned(folder: &Path) {
     for file in fs::read_dir(folder).into_iter().flatten().flatten().filter(old) {
         let lock = File::open(file.path()).map(|file| file.try_lock());
         if !matches!(lock, Ok(Err(TryLockError::WouldBlock))) {
-            // A file that cannot be removed does no harm.
+            // A file that cannot be removed is harmless.
             let _ = fs::remove_file(file.path());
         }
     }
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_failure() {
+    fn a_failure_leaves_no_files() {
         let dir = tempfile::tempdir().unwrap();
         let error = open(dir.path(), 1, |w| {
             w.push(0, b"x")?;

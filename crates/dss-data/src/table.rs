@@ -1,4 +1,4 @@
-//! Tables in files: looked at first, then read row by row.
+//! Tables in files: the first rows are examined, then the table is read row by row.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ pub(crate) struct TableOptions<'a> {
     pub classes: &'a [String],
 }
 
-/// A table whose first rows have been looked at.
+/// A table whose first rows have been examined.
 pub(crate) struct Table {
     pub path: PathBuf,
     pub separator: Separator,
@@ -58,7 +58,7 @@ pub(crate) struct Table {
     pub header: Option<Vec<String>>,
     /// The first data rows with their line numbers.
     pub head: Vec<(u64, Vec<String>)>,
-    /// Cells of the widest row that was looked at.
+    /// Cells of the widest row examined so far.
     widest: usize,
 }
 

@@ -139,13 +139,13 @@ impl<'a> Collector<'a> {
     }
 
     /// Takes the outputs of one batch, `[rows, width]`; `first` is the number of its first example.
-    pub(crate) fn look(&mut self, first: usize, batch: &Batch, outputs: &[f64]) {
+    pub(crate) fn add_batch(&mut self, first: usize, batch: &Batch, outputs: &[f64]) {
         // A language model is shown by what it writes.
         if matches!(self.task.spec.target, TargetKind::NextToken { .. }) || outputs.is_empty() {
             return;
         }
         for (i, outputs) in outputs.chunks(outputs.len() / batch.examples).enumerate() {
-            let answer = self.judge(first + i, target_of_example(batch, i), outputs);
+            let answer = self.answer_for(first + i, target_of_example(batch, i), outputs);
             if self.samples(first + i) {
                 self.sample.push(answer.clone());
             }
@@ -185,7 +185,7 @@ impl<'a> Collector<'a> {
         example.is_multiple_of(all.div_ceil(count).max(1))
     }
 
-    fn judge(&self, example: usize, target: BatchTarget, outputs: &[f64]) -> Answer {
+    fn answer_for(&self, example: usize, target: BatchTarget, outputs: &[f64]) -> Answer {
         let width = match &target {
             BatchTarget::Class(classes) | BatchTarget::PositionClasses(classes) => {
                 outputs.len() / classes.len()

@@ -134,7 +134,7 @@ mod tests {
 
     /// Where the system lets a process do so.
     #[test]
-    fn a_peak_begins_again() {
+    fn the_peak_can_be_reset() {
         let big = std::hint::black_box(vec![1u8; 256 << 20]);
         let Some(high) = peak_mb() else { return };
         drop(big);

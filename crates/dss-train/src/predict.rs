@@ -119,7 +119,7 @@ pub fn predict(
     Ok(predictions)
 }
 
-/// A task that reads what the model reads; its targets are not looked at.
+/// A task with the inputs of the model; its targets are ignored.
 fn spec(meta: &CheckpointMeta) -> TaskSpec {
     TaskSpec {
         name: "predict".into(),

@@ -70,14 +70,14 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<FetchedFile, FetchError
         }
         Event::Bytes(done) => {
             bar.set_position(done);
-            log.say(|| format!("{name}: {}{of}", bytes(done)));
+            log.write(|| format!("{name}: {}{of}", bytes(done)));
         }
         Event::Restart(why) => output::log_line(format_args!("{name}: starting over: {why}")),
         Event::Retry(why) => output::log_line(format_args!("{why}; trying again")),
         Event::Checking(done) => {
             bar.set_message(format!("{name}: checking"));
             bar.set_position(done);
-            log.say(|| format!("{name}: checked {}{of}", bytes(done)));
+            log.write(|| format!("{name}: checked {}{of}", bytes(done)));
         }
     });
     bar.finish_and_clear();

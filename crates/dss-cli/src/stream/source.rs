@@ -176,12 +176,12 @@ impl Source {
             ended: false,
             described: false,
         };
-        let begun = source.look(format, arrivals)?;
+        let begun = source.recognise(format, arrivals)?;
         Ok(begun.then_some(source))
     }
 
     /// Takes bytes until it is known what they are. False if there was an interruption.
-    fn look(&mut self, format: Format, arrivals: &mut Arrivals) -> Result<bool, Failure> {
+    fn recognise(&mut self, format: Format, arrivals: &mut Arrivals) -> Result<bool, Failure> {
         let mut first = Vec::new();
         let wanted = match (&self.kind, format) {
             (Kind::Sound(..), Format::Auto | Format::Wav | Format::Flac) => SOUND_MARK,

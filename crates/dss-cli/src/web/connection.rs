@@ -36,7 +36,7 @@ pub fn serve(stream: TcpStream, page: &Page, open: &OpenConnections) {
     let (page, place) = (page.clone(), open.clone());
     let answer = move || {
         let _place = place;
-        // A browser that goes away in the middle of an answer is none of our business.
+        // A browser may go away in the middle of an answer.
         let _ = answer(&stream, &page, PATIENCE);
     };
     let _ = std::thread::Builder::new().spawn(answer);

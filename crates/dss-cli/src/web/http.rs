@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_but_this_machine_and_nothing_but_reading() {
+    fn only_this_machine_may_read_and_nothing_else() {
         let site = Site::new("who");
         for (head, status) in [
             ("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403 Forbidden"),

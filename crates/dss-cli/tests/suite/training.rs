@@ -309,7 +309,7 @@ fn a_loss_that_is_not_finite() {
 }
 
 #[test]
-fn texts_are_foreseen() {
+fn texts_are_scored() {
     let folder = Folder::new();
     std::fs::write(folder.path("a.txt"), "to be or not to be, ".repeat(60)).unwrap();
     folder.run(&["train", "lm"]).fails(1, &["--data FILE", "dss data get lm"]);
@@ -389,7 +389,7 @@ fn starts_at_once_choose_other_directories() {
 
 /// Labels and names of files come from anywhere.
 #[test]
-fn labels_give_no_orders_to_the_terminal() {
+fn labels_cannot_control_the_terminal() {
     let folder = Folder::new();
     let rows = (0..40).map(|i| format!("{},{},{}\n", ["\u{1b}[31mred", "b"][i % 2], i % 2, i % 3));
     let data = folder.path("\u{1b}[2Jdata.csv");
@@ -498,7 +498,7 @@ fn evaluation_and_resume_take_the_file_that_is_named() {
 
 /// The last line of the result is a command that trains for longer, whichever limit ended the run.
 #[test]
-fn the_hint_to_train_longer_does() {
+fn the_hint_to_train_longer_works() {
     for (limits, steps) in
         [("epochs=1", 20), ("epochs=2 max_steps=5", 10), ("epochs=1 max_steps=10", 20)]
     {

@@ -171,7 +171,7 @@ fn a_directory_without_a_run() {
 }
 
 #[test]
-fn data_that_is_not_there() {
+fn a_missing_data_path_is_an_error() {
     let folder = Folder::new();
     let ran = folder.run(&["train", "smnist", "--data", "nowhere", "--quiet"]);
     ran.fails(2, &["nowhere", "hint: ", "--data"]);

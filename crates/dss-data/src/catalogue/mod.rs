@@ -13,7 +13,7 @@ pub use self::presence::{CompleteForm, Presence};
 pub use self::status::{Availability, Publication, Status, list};
 #[cfg(feature = "download")]
 pub(crate) use self::sums::sha256;
-pub use self::sums::{Verdict, judge};
+pub use self::sums::{Verdict, compare_with_published};
 
 /// The data of a task, or of several tasks that read the same data.
 #[derive(Debug)]

@@ -101,7 +101,7 @@ fn status(task: &'static str, data_dir: Option<&Path>) -> Status {
     status.state = Availability::Missing;
     status.wanted = entry.wanted();
     let Some(top) = data_dir else { return status };
-    let presence = entry.look(top);
+    let presence = entry.find_in(top);
     status.looked = presence.looked;
     (status.missing, status.partly) = (presence.missing, presence.partly);
     if let Some(found) = presence.found {

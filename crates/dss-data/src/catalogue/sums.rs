@@ -25,8 +25,9 @@ pub enum Verdict {
     Unknown,
 }
 
-/// SHA-256 of a file of a data set, in hex, and what it says. `progress` is told how many bytes were read.
-pub fn judge(
+/// SHA-256 of a file of a data set, in hex, and the result of comparing it. `progress` receives the number of bytes
+/// read.
+pub fn compare_with_published(
     entry: Option<&CatalogueEntry>,
     path: &Path,
     progress: &mut dyn FnMut(u64),
@@ -47,7 +48,7 @@ pub fn judge(
     Ok((found, if archive.is_some() { Verdict::Mismatch } else { Verdict::Unknown }))
 }
 
-/// SHA-256 in hex of all that comes. `progress` is told how many bytes were read.
+/// SHA-256 of everything that is read, in hex. `progress` receives the number of bytes read.
 pub(crate) fn sha256(from: &mut impl Read, progress: &mut dyn FnMut(u64)) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -100,7 +101,7 @@ mod tests {
         let verdict = |name: &str, content: &[u8]| {
             let path = dir.path().join(name);
             std::fs::write(&path, content).unwrap();
-            judge(Some(&ENTRY), &path, &mut |_| {}).unwrap()
+            compare_with_published(Some(&ENTRY), &path, &mut |_| {}).unwrap()
         };
         assert_eq!(verdict("a.tar.gz", b"abc"), (ABC.to_owned(), Verdict::Official));
         assert_eq!(verdict("a.tar.gz", b"abd").1, Verdict::Mismatch);
@@ -111,8 +112,9 @@ mod tests {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(b"abc").unwrap();
         assert_eq!(verdict("loose.gz", &gz.finish().unwrap()).1, Verdict::Official);
-        let error =
-            judge(Some(&ENTRY), &dir.path().join("none"), &mut |_| {}).unwrap_err().to_string();
+        let error = compare_with_published(Some(&ENTRY), &dir.path().join("none"), &mut |_| {})
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("none"), "{error}");
     }
 }

@@ -133,7 +133,7 @@ impl PartFile {
     }
 
     fn forget(&self) {
-        // A note without its part does no harm.
+        // A note without its part is harmless.
         let _ = fs::remove_file(with(&self.path, ".json"));
     }
 

@@ -21,7 +21,8 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
     if let Some(file) = given.as_ref().filter(|path| path.is_file()) {
         return Ok(file.clone());
     }
-    let presence = given.as_ref().map(|top| entry("forecast").expect("a task with data").look(top));
+    let presence =
+        given.as_ref().map(|top| entry("forecast").expect("a task with data").find_in(top));
     let presence = presence.unwrap_or_default();
     let file = presence.found.and_then(|found| found.files.into_iter().next());
     file.ok_or_else(|| Error::Missing {

@@ -48,7 +48,7 @@ pub enum SplitChoice {
 /// Treatment of clips of less than 16,000 samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Short {
+pub enum ShortClips {
     /// They are left out.
     #[default]
     Drop,
@@ -68,7 +68,7 @@ pub struct SpeechConfig {
     /// val, test).
     pub split: SplitChoice,
     /// What to do with clips shorter than 16,000 samples: drop (as the paper does) or pad with zeros.
-    pub short: Short,
+    pub short: ShortClips,
     /// Samples per second: 16000, or 8000 to keep every second sample (not for speech-mfcc).
     pub rate: u32,
     /// Training clips; 0 = all.
@@ -89,7 +89,7 @@ impl Default for SpeechConfig {
             dir: String::new(),
             words: Words::default(),
             split: SplitChoice::default(),
-            short: Short::default(),
+            short: ShortClips::default(),
             rate: RATE,
             train: 0,
             val: 0,
@@ -194,7 +194,7 @@ impl SpeechConfig {
     fn split(&self, path: &Path, clips: &Clips, notes: &mut Vec<Note>) -> Result<[Vec<u32>; 3]> {
         let list = &clips.list;
         let mut kept: Vec<u32> = (0..list.len() as u32).collect();
-        if self.short == Short::Drop {
+        if self.short == ShortClips::Drop {
             kept.retain(|&i| list[i as usize].samples == SAMPLES);
             let short = list.len() - kept.len();
             if short > 0 {

@@ -227,7 +227,7 @@ impl Group {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Ends all ranks at once: when the group [is lost](Self::is_lost), and there is nobody to agree with.
+    /// Ends all ranks at once: for when the group [is lost](Self::is_lost) and cannot agree any more.
     pub fn abort(&self, code: i32) -> ! {
         self.transport.abort(code)
     }
@@ -318,7 +318,7 @@ impl Group {
         }
     }
 
-    /// The bytes of rank 0, on every rank; those of the others are not looked at.
+    /// The bytes of rank 0, on every rank; those of the others are ignored.
     ///
     /// # Errors
     /// [`Error::Lost`].
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
+    fn every_wait_ends() {
         let begin = Instant::now();
         let ends = together(3, |group| {
             let own = match group.rank() {

@@ -38,7 +38,7 @@ enum Answer {
     Words(Vec<u64>),
 }
 
-/// A rank of the job that `mpirun` or `srun` started; the only one if nobody did.
+/// A rank of the job that `mpirun` or `srun` started; the only one if it was started directly.
 pub struct Mpi {
     rank: usize,
     size: usize,

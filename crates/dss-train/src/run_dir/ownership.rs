@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// How often a directory that another process removes is made again.
 const ATTEMPTS: usize = 100;
 
-/// Exclusive use of a directory, until dropped; the system lets go of it however the process ends.
+/// Exclusive use of a directory, until dropped; the system releases it however the process ends.
 #[derive(Debug)]
 pub(super) struct Claim {
     path: PathBuf,

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_back_is_listed() {
+    fn files_that_are_read_back_are_listed() {
         let dir = temp("listed");
         fs::write(dir.join("a"), "1").unwrap();
         assert!(CheckedDir::open(&dir).unwrap().file("a").is_ok(), "of an older version");
