@@ -27,14 +27,14 @@ const FOOTER: usize = 32 + 32 + 16 + 32 + 8;
 /// Bytes of the tables per example: end, checksum, label.
 const PER_EXAMPLE: usize = 8 + 4 + 4;
 
-/// What the stored examples depend on.
+/// Everything that the stored examples depend on.
 pub(crate) struct StoreKey {
     task: String,
     hash: Sha256,
 }
 
 impl StoreKey {
-    /// `version` rises when the decoding changes.
+    /// `version` increases when the decoding changes.
     pub(crate) fn new(task: &str, version: u32) -> Self {
         let hash = Sha256::new().chain_update(task).chain_update(version.to_le_bytes());
         Self { task: task.to_owned(), hash }

@@ -40,7 +40,7 @@ pub enum Decimal {
 /// Settings of a table, known before it is read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct TableOptions<'a> {
-    /// What separates cells; `None`: the name of the file or the first line tells.
+    /// The separator of cells; `None`: recognised from the file name or the first line.
     pub separator: Option<Separator>,
     pub decimal: Decimal,
     pub header: Header,
@@ -188,7 +188,7 @@ impl Table {
         }
     }
 
-    /// The column of this name, upper and lower case alike when nothing fits exactly.
+    /// The column of this name, ignoring case if there is no exact match.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         let header = self.header.as_ref()?;
         let exact = header.iter().position(|h| h == name);
@@ -222,7 +222,7 @@ impl Table {
         }
     }
 
-    /// What columns there are, for messages.
+    /// The columns of the table, for messages.
     pub(crate) fn describe(&self) -> String {
         const SHOWN: usize = 12;
         let width = self.width();

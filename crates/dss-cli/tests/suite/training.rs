@@ -464,7 +464,7 @@ fn evaluation_finds_the_data_again() {
     assert!(card.contains("| test | accuracy ") && card.contains("`train.epochs` | 1 |"), "{card}");
 
     std::fs::rename(folder.path("d"), folder.path("e")).unwrap();
-    folder.run(&["eval", "run"]).fails(1, &["/d", "does not exist any more", "--data"]);
+    folder.run(&["eval", "run"]).fails(1, &["/d", "no longer exists", "--data"]);
     assert_eq!(folder.run(&["eval", "run", "--data", "e", "--json"]).ok().out, scores);
 }
 

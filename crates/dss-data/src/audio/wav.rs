@@ -102,9 +102,8 @@ impl WavReader {
                 let size = u32_at(&part, 4);
                 match &part[..4] {
                     b"data" => {
-                        let (format, coding) = self
-                            .format
-                            .ok_or("the samples come before the description of their format")?;
+                        let (format, coding) =
+                            self.format.ok_or("the samples come before their format")?;
                         let size = (1..UNKNOWN).contains(&size).then_some(u64::from(size));
                         let samples = Samples::new(coding, format.channels);
                         Stage::Data { samples, size, taken: 0 }

@@ -1,4 +1,4 @@
-//! Speech Commands: which word is said in a clip of one second, from its 16,000 samples (`speech`) or from MFCC
+//! Speech Commands: which word is spoken in a clip of one second, from its 16,000 samples (`speech`) or from MFCC
 //! features (`speech-mfcc`).
 //!
 //! The official archives and folders (`word/clip.wav` and two lists) and folders or archives of the form
@@ -52,7 +52,7 @@ pub enum ShortClips {
     /// They are left out.
     #[default]
     Drop,
-    /// They are filled up with silence.
+    /// They are padded with silence.
     Pad,
 }
 

@@ -1,4 +1,4 @@
-//! Where reviews come from: the official folder or archive, or tables.
+//! Finding the reviews: the official folder or archive, or tables.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Downloads: whole, gone on with, refused, damaged, without room. The server is one of our own.
+//! Downloads: complete, resumed, refused, damaged, on a full disk. The server is our own.
 
 use std::fs;
 use std::path::PathBuf;

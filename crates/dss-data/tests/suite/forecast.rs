@@ -159,7 +159,7 @@ fn a_new_table_has_the_same_column() {
     assert!(error.contains("no column \"a\""), "{error}");
     fs::write(&new, "a,z\n1,1\n").unwrap();
     let error = forecast::window(encoder, &new).err().unwrap().to_string();
-    assert!(error.contains("1 rows") && error.contains("last 6"), "{error}");
+    assert!(error.contains("1 row,") && error.contains("last 6"), "{error}");
 }
 
 #[test]

@@ -478,7 +478,7 @@ fn other_faults() {
     }
     let path = both.path().join("twice.tar.gz");
     archive(&twice, "", &path);
-    assert!(error(at(&path)).contains("two sets in one archive"));
+    assert!(error(at(&path)).contains("two data sets in one archive"));
 }
 
 #[test]
