@@ -279,7 +279,7 @@ impl Model {
         );
         let (mut x, lengths) = self.embedded(input, lengths);
         let [_, l, _] = x.dims();
-        assert_eq!(prepared.l, l, "this was prepared for another length than the input's");
+        assert_eq!(prepared.l, l, "this was prepared for a different length of input");
         let mut stats = Vec::new();
         if !self.stages.is_empty() {
             x = self.padded(x, &lengths);
