@@ -203,13 +203,13 @@ tasks! {
     "path-x" => PathX(PathfinderConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
     /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
     "image" => Image(ImageConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
-    /// Speech Commands: the word of a clip, from its 16,000 samples.
+    /// Speech Commands: the word spoken in a clip, from its 16,000 samples.
     "speech" => Speech(SpeechConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
-    /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
+    /// Speech Commands: the word spoken in a clip, from 20 MFCC features of 161 frames.
     "speech-mfcc" => SpeechMfcc(SpeechConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
-    /// Which character (or byte) comes next, of any text.
+    /// Language modelling: the next character (or byte) of any text.
     "lm" => Lm(LmConfig: file(path) length(len)),
-    /// The next values of a column of a table.
+    /// Forecasting: the next values of a column of a table.
     "forecast" => Forecast(ForecastConfig: file(path) counts(train, val, test)),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig: counts(train, val, test) length(length)),

@@ -25,8 +25,8 @@ Examples:
   dss data get smnist --data ~/data --url http://mirror.example/mnist
   dss data get speech --data ~/data --url http://mirror.example/speech_commands_v0.01.tar.gz
 
-The archive appears in the folder once it is complete and its SHA-256 is right; there is no need to unpack it. Until
-then it is called NAME.part. After Ctrl-C or a lost connection, the same command continues. A file with a wrong
+The archive appears in the folder once it is complete and its SHA-256 is right; there is no need to unpack it. Until \
+then it is called NAME.part. After Ctrl-C or a lost connection, the same command continues. A file with a wrong \
 SHA-256 is kept as NAME.bad. Exit code 130: interrupted.")]
     Get(DataGetArgs),
     /// Generate data and write them to files, in the layout of the published ones

@@ -17,11 +17,11 @@ Examples:
   dss export runs/listops-laptop-0 --to torch --out listops.safetensors
   dss export runs/speech-laptop-0 --to onnx --out speech.onnx
 
---f16 stores large weights in half precision, which halves the file. Eigenvalues and step sizes stay in single precision,
+--f16 stores large weights in half precision, which halves the file. Eigenvalues and step sizes stay in single precision, \
 since a long memory multiplies their errors. A model card, a page of Markdown, is written beside the file (.md).
 
---to torch writes safetensors with the names of the authors' programs (ag1988/dss, or example.py with s4d.py) and, beside
-it, the model part of their config.yaml. --to onnx writes the recurrent step: one position and the state in, the answer
+--to torch writes safetensors with the names of the authors' programs (ag1988/dss, or example.py with s4d.py) and, beside \
+it, the model part of their config.yaml. --to onnx writes the recurrent step: one position and the state in, the answer \
 and the next state out. docs/import-export.md describes both.")]
 pub struct ExportArgs {
     /// The run directory, or a model file
@@ -47,11 +47,11 @@ Examples:
   dss import weights.pt --config other/config.yaml --out model.safetensors
   dss import weights.pt --variant exp --pool last --len 2048 --out model.safetensors
 
-Reads model files of `dss export`, and checkpoints of ag1988/dss, of the S4 repository (s4d.py, and its S4D and S4
-layers) and of annotated-s4: .pt and .pth of torch.save, Lightning's .ckpt, safetensors, flax's .msgpack. Nothing in
-them is executed. Settings that the tensors do not show come from the options, then from --config, then from the file
-itself, then from NAME.config.yaml, config.yaml or .hydra/config.yaml beside FILE or up to two folders above it. The
-configuration that is used, and every assumption, are printed to standard error. The checkpoint has all weights in
+Reads model files of `dss export`, and checkpoints of ag1988/dss, of the S4 repository (s4d.py, and its S4D and S4 \
+layers) and of annotated-s4: .pt and .pth of torch.save, Lightning's .ckpt, safetensors, flax's .msgpack. Nothing in \
+them is executed. Settings that the tensors do not show come from the options, then from --config, then from the file \
+itself, then from NAME.config.yaml, config.yaml or .hydra/config.yaml beside FILE or up to two folders above it. The \
+configuration that is used, and every assumption, are printed to standard error. The checkpoint has all weights in \
 single precision, as training and the library `dss-nn` expect them.")]
 pub struct ImportArgs {
     /// The model file or checkpoint

@@ -23,9 +23,9 @@ Examples:
   dss repro lra --tasks listops --set listops:max_length=500 --set n=32
   dss repro lra --tasks listops,image --models dss-softmax,transformer --set transformer:ff=64
 
-The budget applies to each run. It is converted to a number of optimiser steps, the same for all models of a task: as
-many as DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full means
-the paper's own settings. The same command continues a grid that was stopped (Ctrl-C, a crash): complete runs are not
+The budget applies to each run. It is converted to a number of optimiser steps, the same for all models of a task: as \
+many as DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full means \
+the paper's own settings. The same command continues a grid that was stopped (Ctrl-C, a crash): complete runs are not \
 repeated, others continue to the same bits, failed ones are tried again. More seeds, tasks and models may be added later.
 Exit codes: 1 if a run failed, 130 if interrupted; the tables so far are written in any case.")]
 pub struct ReproArgs {

@@ -33,7 +33,7 @@ Examples:
 
 Ctrl-C or SIGTERM finishes the current step, saves the state and exits with code 130; a second one quits at once.
 --resume also continues a run that was killed in any other way, to the same bits.
-With --json every line of standard output is one object: event is loading, start, step, eval,
+With --json every line of standard output is one object: event is loading, start, step, eval, \
 checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
@@ -162,7 +162,7 @@ Examples:
   dss predict runs/forecast-laptop-0 a.csv       the values after the end of a table, as CSV
 
 Each sequence gets one line: where it comes from (such as new.csv:3), the answer and, for classes, its probability.
-Tasks with an answer at every position get one line per position. The files have the layout of the task's own data,
+Tasks with an answer at every position get one line per position. The files have the layout of the task's own data, \
 without labels; pictures may also be PNG. How a table was read is printed to standard error.")]
 pub struct PredictArgs {
     /// The run directory, or a model file

@@ -35,9 +35,9 @@ Examples:
   tail -f sensor.csv | dss stream runs/files-laptop-0 - --every 1 --state sensor.state
   dss stream runs/text-laptop-0 review.txt --every 100
 
-Reads WAV, FLAC, rows of numbers (CSV, TSV), .npy arrays or text, whichever the model was trained on; raw samples from
-a pipe or with --raw. Every line is the prediction for all input so far, or with --window for the last window of it: the
-time (or position), the answer and, for classes, its probability. Sound at a rate other than the model's is read
+Reads WAV, FLAC, rows of numbers (CSV, TSV), .npy arrays or text, whichever the model was trained on; raw samples from \
+a pipe or with --raw. Every line is the prediction for all input so far, or with --window for the last window of it: the \
+time (or position), the answer and, for classes, its probability. Sound at a rate other than the model's is read \
 with a longer or shorter step. With --state the stream continues where it stopped, also after Ctrl-C (exit code 130).")]
 pub struct StreamArgs {
     /// The run directory, or a model file
