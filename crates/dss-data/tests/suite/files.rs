@@ -350,7 +350,7 @@ fn classes_of_one_sequence_are_remarked_on() {
         last,
         "25 of 28 classes have one sequence, such as \"0\": neither validation nor test has it; if the labels are numbers to predict, set task.target=value"
     );
-    let message = error(of(&|i| (1_000_000 + i).to_string()));
+    let message = error(of(&|i| (1_000_000 + i * i).to_string()));
     assert!(message.contains("too few sequences (40)"), "{message}");
     assert!(message.ends_with("to predict them, set task.target=value"), "{message}");
     let message = error(of(&|i| format!("name{i}")));
