@@ -63,8 +63,8 @@ impl TaskSource for LmConfig {
         progress(&format!("reading {}", path.display()));
         let text = find::read(&path)?;
         let encoder = LmEncoder::for_text(self.unit, &text, self.len)
-            .map_err(|fault| encoder::at(&path, fault))?;
-        let ids = encoder.encode(&text).map_err(|fault| encoder::at(&path, fault))?;
+            .map_err(|fault| encoder::fault_in(&path, fault))?;
+        let ids = encoder.encode(&text).map_err(|fault| encoder::fault_in(&path, fault))?;
         let tokens = Arc::new(Tokens::new(ids, encoder.vocab()));
 
         let n = tokens.len();
@@ -144,7 +144,7 @@ fn spec(name: &str, encoder: &LmEncoder) -> TaskSpec {
 
 /// The ids of a whole text file.
 fn read_ids(encoder: &LmEncoder, path: &Path) -> Result<Vec<u32>> {
-    encoder.encode(&find::read(path)?).map_err(|fault| encoder::at(path, fault))
+    encoder.encode(&find::read(path)?).map_err(|fault| encoder::fault_in(path, fault))
 }
 
 impl ReadFile for LmEncoder {
