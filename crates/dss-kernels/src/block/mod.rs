@@ -55,7 +55,7 @@ const GROUP_ROWS: usize = SLOTS * CHUNK;
 /// And two samples of at most this many elements: each can stay with a worker.
 const TWO: usize = 1 << 21;
 
-/// What a block is.
+/// The settings of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockConfig {
     /// L
@@ -79,7 +79,7 @@ impl BlockConfig {
     }
 }
 
-/// What a block computes with.
+/// The parameters of a block.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockParams<'a, T> {
     /// K: `[H, taps]`, bidirectional `[2, H, taps]`; 1 ≤ taps ≤ L.
@@ -226,7 +226,7 @@ impl<T: Real> Block<T> {
         })
     }
 
-    /// What it was made for.
+    /// Its settings.
     pub fn config(&self) -> BlockConfig {
         self.config
     }
