@@ -74,7 +74,7 @@ for (const [where, url] of [["a server", () => server.url], ["a folder", () => F
       await page.close();
     });
 
-    test("refuses broken files with a message, and goes on with the model before", async () => {
+    test("rejects broken files with a message, and keeps the current model", async () => {
       const { page } = await open(browser, url());
       const whole = readFileSync(SPEECH);
       const notFinite = Buffer.from(whole);

@@ -16,9 +16,9 @@ enum {
   DSS_OK = 0,
   DSS_ERROR_ARGUMENT = 1, /* a null pointer, a text that is not UTF-8, or numbers that do not fit the model */
   DSS_ERROR_FILE = 2,     /* the file cannot be read, or is not a model */
-  DSS_ERROR_MODEL = 3,    /* the model cannot do this: it has no streams, or its streams have an end */
+  DSS_ERROR_MODEL = 3,    /* the model cannot do this: it cannot stream, or the stream has reached its end */
   DSS_ERROR_OVERFLOW = 4, /* the numbers left the range of float; reset the stream */
-  DSS_ERROR_PANIC = 5     /* a mistake in the library; nothing was harmed, and it should be reported */
+  DSS_ERROR_PANIC = 5     /* a bug in the library: please report it */
 };
 
 typedef struct dss_model dss_model;
@@ -35,7 +35,7 @@ void dss_model_free(dss_model *model);
 /* Numbers per position of the input; 0 for a model of tokens, which has a vocabulary instead. */
 size_t dss_model_channels(const dss_model *model);
 size_t dss_model_vocabulary(const dss_model *model);
-/* L: the length that it was trained at. */
+/* L: the length it was trained at. */
 size_t dss_model_length(const dss_model *model);
 /* Numbers in an answer, and whether there is one at every position. */
 size_t dss_model_outputs(const dss_model *model);
@@ -51,7 +51,7 @@ int dss_model_scale(const dss_model *model, float *samples, size_t count);
 int dss_forward_values(const dss_model *model, const float *values, size_t positions, float *out, size_t out_len);
 int dss_forward_tokens(const dss_model *model, const uint32_t *tokens, size_t positions, float *out, size_t out_len);
 
-/* A stream: it takes positions as they come. `out` gets the answer after the last one, or nothing if out_len is 0. */
+/* A stream: it takes positions as they arrive. `out` gets the answer after the last one, or nothing if out_len is 0. */
 int dss_stream_new(const dss_model *model, dss_stream **stream);
 int dss_stream_push_values(dss_stream *stream, const float *values, size_t positions, float *out, size_t out_len);
 int dss_stream_push_tokens(dss_stream *stream, const uint32_t *tokens, size_t positions, float *out, size_t out_len);

@@ -1,7 +1,7 @@
 //! Trained models from C. `include/dss.h` describes every function.
 //!
-//! No panic crosses the boundary: it becomes an error. Pointers are checked for null; that they are what they are said to
-//! be is up to the caller.
+//! No panic crosses the boundary: it becomes an error. Pointers are checked for null; the caller is responsible for
+//! everything else about them.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,9 +13,9 @@ use dss_format::encoder::Encoder;
 use dss_format::feed::{Feed, SoundFeed};
 use dss_infer::{Error, Input, InputKind, Model, OutputKind, State};
 
-/// It worked.
+/// The call succeeded.
 pub const OK: c_int = 0;
-/// An argument makes no sense.
+/// An argument is invalid.
 pub const ERROR_ARGUMENT: c_int = 1;
 /// The file is not a model.
 pub const ERROR_FILE: c_int = 2;
@@ -23,7 +23,7 @@ pub const ERROR_FILE: c_int = 2;
 pub const ERROR_MODEL: c_int = 3;
 /// The numbers left the range of f32.
 pub const ERROR_OVERFLOW: c_int = 4;
-/// A mistake in this library.
+/// A bug in this library.
 pub const ERROR_PANIC: c_int = 5;
 
 thread_local! {

@@ -44,7 +44,7 @@ const Sound = (() => {
    */
   async function microphone(rate, heard) {
     if (!navigator.mediaDevices?.getUserMedia || !window.AudioWorkletNode)
-      throw new Error("the browser gives the microphone only to pages from https, localhost or a folder");
+      throw new Error("the browser allows the microphone only for pages from https, localhost or a folder");
     let stream;
     try {
       stream = await navigator.mediaDevices.getUserMedia({
@@ -54,7 +54,7 @@ const Sound = (() => {
       const refused = error instanceof DOMException && error.name === "NotAllowedError";
       throw new Error(
         refused
-          ? "the microphone was not allowed; allow it in the address bar, or open a sound file"
+          ? "the microphone is blocked; allow it in the address bar, or open a sound file"
           : `no microphone could be opened (${error instanceof Error ? error.message : error})`,
       );
     }

@@ -8,7 +8,7 @@ let wasm;
 /** @param {Uint8Array} bytes */
 function put(bytes) {
   const at = wasm.dss_input(bytes.length);
-  if (!at && bytes.length) throw new Error("there is not enough memory for this");
+  if (!at && bytes.length) throw new Error("there is not enough memory");
   new Uint8Array(wasm.memory.buffer, at, bytes.length).set(bytes);
 }
 

@@ -27,7 +27,7 @@ const LAYERS: usize = 6;
 const CLASSES: usize = 10;
 pub const SEED: u64 = 1;
 
-/// One of the sizes that are measured.
+/// A size to measure.
 pub struct Case {
     pub name: &'static str,
     pub layers: usize,
@@ -105,7 +105,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What one size took.
+/// The measurements of one size.
 #[derive(Serialize, Deserialize)]
 struct Measurement {
     size: String,
@@ -238,7 +238,7 @@ pub fn measure(
     Ok((times, trained))
 }
 
-/// B sequences of full length; the numbers do not matter, only that they are none in particular.
+/// B sequences of full length with random numbers, whose values do not matter.
 pub fn random_batch(case: &Case) -> Batch {
     let mut state = SEED;
     let mut next = || {

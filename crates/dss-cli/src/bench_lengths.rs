@@ -23,7 +23,7 @@ use crate::output;
 const TIME: Duration = Duration::from_secs(2);
 const STEPS: usize = 20;
 
-/// What one model took at one length.
+/// The measurements of one model at one length.
 #[derive(Serialize, Deserialize)]
 struct Measurement {
     model: String,

@@ -1,4 +1,4 @@
-//! The model card that `dss export` writes beside a file: what the model is, how good it is, how it is used.
+//! The model card that `dss export` writes beside a file: what the model is, how good it is, and how to use it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ fn score(record: &EvalRecord) -> String {
     format!("{} {}, {} examples", scores.measure().name(), text::score(scores), scores.examples)
 }
 
-/// The first of many.
+/// The first labels of a long list.
 fn labels(labels: &[String]) -> String {
     const SHOWN: usize = 40;
     let shown = labels.iter().take(SHOWN).map(|label| format!("`{}`", label.escape_debug()));

@@ -9,7 +9,7 @@ use dss_train::config::{ABLATIONS, DEFAULT_PRESET, MODELS, Request, presets_of};
 use crate::failure::Failure;
 use crate::output;
 
-/// The resolved configuration, ready to be a file.
+/// Prints the resolved configuration, which can be saved as a file.
 pub fn show(request: Request) -> Result<ExitCode, Failure> {
     let (config, sources) = request.resolve().map_err(Failure::for_task(&request.task))?;
     output::bytes(config.to_sourced_toml(&sources).as_bytes())?;

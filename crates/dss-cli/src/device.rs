@@ -8,7 +8,9 @@ use crate::failure::Failure;
 pub fn named(name: &str) -> Result<Device, Failure> {
     match name {
         "cpu" => Ok(Device::flex()),
-        _ => Err(Failure::usage(format!("no device `{name}`: this program computes on the CPU"))
-            .hint("leave --device out; ARCHITECTURE.md says what another device takes")),
+        _ => Err(Failure::usage(format!(
+            "unknown device `{name}`: this program computes on the CPU only"
+        ))
+        .hint("leave out --device; ARCHITECTURE.md explains how to add another device")),
     }
 }

@@ -80,7 +80,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
 /// The configuration of a model file, as far as it is in the file.
 fn file_config(path: &Path) -> Result<Config, Failure> {
     meta_config(&dss_nn::checkpoint::load_meta(path)?).ok_or_else(|| {
-        let message = format!("{} does not say on which task it was trained", path.display());
+        let message = format!("{} does not say which task it was trained on", path.display());
         Failure::failed(eyre::Report::msg(message)).hint("evaluate its run directory: dss eval RUN")
     })
 }
@@ -95,7 +95,7 @@ pub fn meta_config(meta: &CheckpointMeta) -> Option<Config> {
 fn moved(error: Failure, remembered: Option<&Path>) -> Failure {
     match remembered.filter(|folder| !folder.exists()) {
         Some(folder) => error.hint(format!(
-            "the run was trained with --data {}, which does not exist any more: name its new place with --data",
+            "the run was trained with --data {}, which no longer exists: give its new place with --data",
             text::shell(folder)
         )),
         None => error,

@@ -66,7 +66,7 @@ fn export_onnx(args: &ExportArgs, from: &Path) -> Result<ExitCode, Failure> {
 /// Where a file for another program goes.
 fn place(args: &ExportArgs, ending: &str) -> Result<PathBuf, Failure> {
     if args.f16 {
-        let message = "--f16 is for our own files, not for --to torch and --to onnx";
+        let message = "--f16 cannot be used with --to torch or --to onnx";
         return Err(Failure::usage(message));
     }
     if let Some(out) = &args.out {
@@ -152,7 +152,7 @@ pub fn named(path: &Path, error: impl Into<dss_infer::Error>) -> Failure {
 
 fn write(from: &Path, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if to.canonicalize().is_ok_and(|to| from.canonicalize().is_ok_and(|from| from == to)) {
-        let message = format!("{} is the file that is read", to.display());
+        let message = format!("{} is also the input file", to.display());
         return Err(Failure::usage(message).hint("give --to another name"));
     }
     Ok(checkpoint::write_whole(to, bytes)?)

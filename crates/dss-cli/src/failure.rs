@@ -1,4 +1,4 @@
-//! What is said when something fails, and the exit code.
+//! Errors as the user sees them: the message, a hint, and the exit code.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ pub struct Failure {
     report: Report,
     hint: Option<Hint>,
     code: u8,
-    /// Whether another process says it.
+    /// Whether another process reports it.
     silent: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct Failure {
 #[derive(Debug)]
 enum Hint {
     Text(String),
-    /// Look at the keys of a task, if it is known which.
+    /// Look at the keys of this task, or of any if it is not known.
     Keys(Option<String>),
 }
 
@@ -63,12 +63,12 @@ impl Failure {
         Self { hint: Some(Hint::Text(hint.into())), ..self }
     }
 
-    /// Leaves it to another process to say it.
+    /// Leaves it to another process to report it.
     pub fn silent(self) -> Self {
         Self { silent: true, ..self }
     }
 
-    /// Says which task it is about, for hints that name it.
+    /// Adds the name of the task, for hints that mention it.
     pub fn about_task(mut self, name: &str) -> Self {
         if let Some(Hint::Keys(task)) = &mut self.hint {
             *task = Some(name.to_owned());
@@ -81,7 +81,7 @@ impl Failure {
         move |error| Self::from(error).about_task(name)
     }
 
-    /// Says it on standard error.
+    /// Prints the error to standard error.
     pub fn report(self) -> ExitCode {
         // `dss ... | head`: a reader that has seen enough is a normal end.
         if self.is_broken_pipe() {

@@ -44,7 +44,7 @@ pub fn default_shards(batch: usize) -> usize {
     (1..=SHARDS).rev().find(|&count| batch.is_multiple_of(count)).unwrap_or(1)
 }
 
-/// What rank 0 has resolved, for all: the settings and the run directory.
+/// The settings and the run directory, resolved by rank 0 and sent to all.
 pub fn shared(
     group: &Group,
     resolved: Result<(Config, PathBuf), Failure>,
@@ -84,7 +84,7 @@ pub fn failure(group: &Group, error: Error, task: &str, out: &Path) -> Failure {
         text::shell(out)
     );
     if group.is_lost() {
-        // With nobody to agree with, every rank that is left says it.
+        // If the ranks cannot agree, every rank that is left reports the error.
         failure.hint(resume).report();
         group.abort(1);
     }

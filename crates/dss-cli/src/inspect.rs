@@ -40,7 +40,7 @@ fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let mut written: Vec<String> = Vec::new();
     if let Some(format) = args.export {
         let Some(dir) = &out else {
-            return Err(Failure::usage("--export of a model file needs a place to write to")
+            return Err(Failure::usage("--export of a model file needs a folder to write to")
                 .hint("name a folder with --out DIR"));
         };
         let format = match format {
@@ -93,7 +93,7 @@ fn tables(report: &Report) -> String {
     let mut out = head(report);
     out += "\n\n";
     if report.layers.is_empty() && report.portraits.is_empty() {
-        out += "There is nothing to show of its layers: their numbers are not finite.\n\n";
+        out += "Its layers cannot be shown: their numbers are not finite.\n\n";
     }
     if !report.portraits.is_empty() {
         out += "Layers\n";
@@ -277,18 +277,17 @@ fn kernel_table(report: &Report) -> Vec<Vec<String>> {
 fn causality(found: &Causality) -> String {
     match found {
         Causality::Causal { positions, leak: 0.0 } => {
-            format!("yes: with the input changed at {}, no earlier output moved", list(positions))
+            format!("yes: when the input changes at {}, no earlier output does", list(positions))
         }
         Causality::Causal { positions, leak } => format!(
-            "yes: with the input changed at {}, earlier outputs moved by {leak:.0e} of the largest change: rounding",
+            "yes: when the input changes at {}, earlier outputs change by {leak:.0e} of the largest change: rounding",
             list(positions)
         ),
         Causality::LooksAhead { leak, by_design: true, .. } => format!(
-            "no, by design: the model is bidirectional (with the input changed, earlier outputs moved by {leak:.0e} of the \
-             largest change)"
+            "no, by design: the model is bidirectional (earlier outputs change by {leak:.0e} of the largest change)"
         ),
         Causality::LooksAhead { positions, leak, by_design: false } => format!(
-            "NO: with the input changed at {}, earlier outputs moved by {leak:.0e} of the largest change",
+            "NO: when the input changes at {}, earlier outputs change by {leak:.0e} of the largest change",
             list(positions)
         ),
         Causality::Unknown { why } => format!("not checked: {why}"),

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first one asks for an orderly end, the second one ends at once. While data are read there is
-//! nothing to save, and the first one ends at once.
+//! Ctrl-C and SIGTERM: the first signal asks for an orderly end, the second one ends the process at once. While data
+//! are being read there is nothing to save, and the first one ends it at once.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +17,17 @@ pub const INTERRUPTED: u8 = 130;
 const SAME: Duration = Duration::from_millis(500);
 
 static LOADING: AtomicBool = AtomicBool::new(false);
-/// Whether to speak, of several processes.
+/// Whether this process prints messages, if there are several.
 type Speaks = Box<dyn Fn() -> bool + Send>;
 static SPEAKS: Mutex<Option<Speaks>> = Mutex::new(None);
 
-/// One of several processes: at the first signal it speaks if `speaks` says so.
+/// For one of several processes: `speaks` decides whether it prints a message at the first signal.
 pub fn together(speaks: impl Fn() -> bool + Send + 'static) {
     *SPEAKS.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(speaks));
 }
 
-/// What to say at the first signal.
-fn say() {
+/// The message at the first signal.
+fn print_stopping() {
     let message = match &*SPEAKS.lock().unwrap_or_else(PoisonError::into_inner) {
         None => "stopping: finishing this step and saving; press Ctrl-C again to quit now",
         Some(speaks) if speaks() => {
@@ -38,7 +38,7 @@ fn say() {
     output::log_line(message);
 }
 
-/// Says whether data are being read. Ends the process if `stop` was raised before.
+/// Notes whether data are being read. Ends the process if `stop` has been raised.
 pub fn loading(now: bool, stop: &AtomicBool) {
     LOADING.store(now, Ordering::SeqCst);
     if now && stop.load(Ordering::SeqCst) {
@@ -82,7 +82,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
         }
         first = Some(Instant::now());
         set.store(true, Ordering::SeqCst);
-        say();
+        print_stopping();
     })
     .map_err(Failure::failed)?;
     Ok(flag)

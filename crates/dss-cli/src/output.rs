@@ -16,7 +16,7 @@ const COLUMNS: usize = 100;
 /// The bar at the foot of the terminal, if there is one.
 static BAR: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
-/// Writes bytes. A reader that has gone away is an error as any other, so that nothing panics.
+/// Writes bytes. A reader that has gone away is an ordinary error, so that nothing panics.
 pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());

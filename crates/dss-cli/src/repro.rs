@@ -59,7 +59,7 @@ pub fn run(args: ReproArgs) -> Result<ExitCode, Failure> {
             .hint("`dss data list` says how to get them; name their folder with --data DIR")),
         (failed, _) => {
             let what =
-                format!("{} failed; the table has their errors", plural(failed as u64, "run"));
+                format!("{} failed; the table shows the errors", plural(failed as u64, "run"));
             Err(Failure::failed(eyre::Report::msg(what)).hint("the same command tries them again"))
         }
     }
@@ -136,7 +136,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn say(&self, text: &str) {
+    fn print(&self, text: &str) {
         if !self.quiet {
             output::log_line(text);
         }
@@ -145,13 +145,13 @@ impl Lines {
 
 impl Watch for Lines {
     fn note(&mut self, text: &str) {
-        self.say(text);
+        self.print(text);
     }
 
     fn begin(&mut self, cell: &GridRun, number: usize, of: usize, left: Option<f64>) {
         let left = left.map(|s| format!("; about {} left in all", duration(s))).unwrap_or_default();
         let (task, model, seed) = (&cell.task, cell.model.label, cell.seed);
-        self.say(&format!("\nrun {number} of {of}: {task}, {model}, seed {seed}{left}"));
+        self.print(&format!("\nrun {number} of {of}: {task}, {model}, seed {seed}{left}"));
     }
 
     fn observer(&mut self) -> Box<dyn Observer> {
@@ -164,10 +164,12 @@ impl Watch for Lines {
             RunStatus::Done(outcome) => {
                 let (score, time) = (text::score(&outcome.test), duration(outcome.seconds));
                 let steps = plural(outcome.steps, "step");
-                self.say(&format!("{name}: test {score}, {steps}, {time}"));
+                self.print(&format!("{name}: test {score}, {steps}, {time}"));
             }
-            RunStatus::Failed { error } => self.say(&format!("{name} failed: {error}")),
-            RunStatus::Begun { steps } => self.say(&format!("{name}: stopped after step {steps}")),
+            RunStatus::Failed { error } => self.print(&format!("{name} failed: {error}")),
+            RunStatus::Begun { steps } => {
+                self.print(&format!("{name}: stopped after step {steps}"))
+            }
             RunStatus::Waiting => {}
         }
     }

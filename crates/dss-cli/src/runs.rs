@@ -12,7 +12,7 @@ use dss_train::run_dir::RunDir;
 use crate::failure::Failure;
 use crate::text;
 
-/// Where runs go unless told otherwise.
+/// The default folder of run directories.
 const ROOT: &str = "runs";
 
 /// Directories that hold no run yet, of `runs/NAME`, `runs/NAME-2`, ...
@@ -34,17 +34,17 @@ pub fn newest(task: &str) -> Result<PathBuf, Failure> {
         })
 }
 
-/// A directory that must hold a run.
+/// The configuration of a directory that must contain a run.
 pub fn existing(dir: &Path) -> Result<Config, Failure> {
     if !dir.join("config.toml").is_file() {
         let why = if dir.is_dir() { "it has no config.toml" } else { "there is no such directory" };
         return Err(Failure::usage(format!("{} is not a run directory: {why}", dir.display()))
-            .hint("name a directory that `dss train` made, such as runs/listops-laptop-0"));
+            .hint("name a directory created by `dss train`, such as runs/listops-laptop-0"));
     }
     Ok(Config::from_run(dir)?)
 }
 
-/// Refuses a place of data that is not there: the data of another place must not be taken instead.
+/// Refuses `--data` with a path that does not exist: other data must not be used instead.
 pub fn check_data(data: Option<&Path>) -> Result<(), Failure> {
     match data.filter(|data| !data.exists()) {
         Some(data) => Err(Failure::usage(format!("--data: {} does not exist", data.display()))
@@ -69,7 +69,8 @@ pub fn model_file(path: &Path) -> Result<PathBuf, Failure> {
         return Ok(path.to_owned());
     }
     let message = format!("{} is neither a run directory nor a file", path.display());
-    Err(Failure::usage(message).hint("name a directory that `dss train` made, or an exported file"))
+    Err(Failure::usage(message)
+        .hint("name a directory created by `dss train`, or an exported file"))
 }
 
 /// The best checkpoint of a run.
@@ -78,7 +79,10 @@ fn best(dir: &Path, config: &Config) -> Result<PathBuf, Failure> {
     if path.is_file() {
         return Ok(path);
     }
-    let message = format!("{} has no checkpoint yet: no evaluation was reached", dir.display());
+    let message = format!(
+        "{} has no checkpoint yet: the run has not reached its first evaluation",
+        dir.display()
+    );
     let (task, dir) = (config.task.name(), text::shell(dir));
     Err(Failure::failed(eyre::Report::msg(message))
         .hint(format!("continue training: dss train {task} --resume --out {dir}")))

@@ -38,7 +38,7 @@ pub fn baselines(scores: &Scores) -> Vec<String> {
     head.into_iter().chain(names.iter().zip(&all).map(|(name, b)| line(name, &cells(b)))).collect()
 }
 
-/// What was taken for what; nothing if that is not known, or more than a terminal shows. Columns are numbered where
+/// The confusion matrix; nothing if there is none, or if it is too large for a terminal. Columns are numbered where
 /// their names do not fit into `columns` characters.
 pub fn confusion(scores: &Scores, labels: &[String], columns: usize) -> Vec<String> {
     const MOST: usize = 12;
@@ -73,8 +73,8 @@ pub fn confusion(scores: &Scores, labels: &[String], columns: usize) -> Vec<Stri
     title.into_iter().chain([row("", &heads)]).chain(rows).collect()
 }
 
-/// Text in which control characters other than line ends and tabs are written as in JSON, `\\u001b`: a label or the name
-/// of a file may come from anywhere, and must not give orders to the terminal.
+/// Text in which control characters other than line ends and tabs are written as in JSON, `\\u001b`: a label or the
+/// name of a file may come from anywhere, and must not control the terminal.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_order = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(is_order) {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_to_a_terminal_are_shown() {
+    fn control_characters_are_shown() {
         assert_eq!(printable("a\tb\nc"), "a\tb\nc");
         assert_eq!(printable("\u{1b}[2J\u{9b}2J\r"), r"\u001b[2J\u009b2J\u000d");
     }

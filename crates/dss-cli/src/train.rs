@@ -66,7 +66,7 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     let summary = match result {
         Ok(summary) => summary,
         Err(error) => {
-            // What happened before the loss ran away is worth looking at.
+            // The curves show what happened before the loss diverged.
             let diverged = matches!(error, Error::NonFinite { .. });
             let report = (diverged && group.is_first()).then(|| write_report(&out));
             let failure = group::failure(&group, error, config.task.name(), &out);
@@ -138,7 +138,7 @@ fn only(place: PathBuf) -> OutDirs {
     Box::new(std::iter::once(place))
 }
 
-/// A run to resume: its own settings, or those of the preset, model or ablation that is named, and changes to them.
+/// A run to resume, with its own settings or those of the preset, model or ablation given, and changes to them.
 fn resumed(args: &TrainArgs) -> Result<(Config, OutDirs), Failure> {
     let s = &args.request()?;
     let out = match &args.out {
@@ -160,7 +160,7 @@ fn resumed(args: &TrainArgs) -> Result<(Config, OutDirs), Failure> {
     Ok((config.map_err(Failure::for_task(&s.task))?, only(out)))
 }
 
-/// The result and what can be done with it.
+/// The result, and what to do next.
 fn describe(summary: &Summary, config: &Config, out: &Path, report: Option<&Path>) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     let measure = summary.test.as_ref().map_or("", |test| test.measure().short_name());

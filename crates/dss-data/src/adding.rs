@@ -1,7 +1,7 @@
-//! `adding`: of a long row of numbers two are marked; the answer is their sum (Hochreiter & Schmidhuber 1997).
+//! `adding`: two numbers of a long sequence are marked; the answer is their sum (Hochreiter & Schmidhuber 1997).
 //!
-//! Channel 0 is uniform on [0, 1), channel 1 is 1 at two positions, one in each half, and else 0. Always answering 1
-//! has a mean squared error of 1/6.
+//! Channel 0 is uniform on [0, 1), channel 1 is 1 at two positions, one in each half, and 0 elsewhere. Always answering
+//! 1 has a mean squared error of 1/6.
 
 use std::path::Path;
 use std::sync::Arc;

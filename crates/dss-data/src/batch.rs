@@ -15,7 +15,7 @@ pub struct Batch {
     pub input: BatchInput,
     /// True length of each row.
     pub lengths: Vec<usize>,
-    /// The right answers of the B examples.
+    /// The targets of the B examples.
     pub target: BatchTarget,
     /// Examples B.
     pub examples: usize,
@@ -35,20 +35,20 @@ pub enum BatchInput {
     },
 }
 
-/// The right answers of a batch.
+/// The targets of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchTarget {
     /// Classes, `[B]`.
     Class(Vec<i32>),
     /// Vectors, `[B, outputs]`.
     Values(Vec<f32>),
-    /// Classes by position, `[B, l]`; -1 where nothing is asked, so also in the padding.
+    /// Classes by position, `[B, l]`; -1 where there is no target, as in the padding.
     PositionClasses(Vec<i32>),
-    /// Vectors by position, `[B, l, outputs]`; NaN where nothing is asked, so also in the padding.
+    /// Vectors by position, `[B, l, outputs]`; NaN where there is no target, as in the padding.
     PositionValues(Vec<f32>),
 }
 
-/// How long a batch is made.
+/// The length that a batch is padded to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// As its longest row, rounded up to a multiple of 64, at most the task's length.
@@ -72,7 +72,7 @@ impl Padding {
 /// Puts examples into one batch.
 ///
 /// # Panics
-/// If an example does not have the kinds, lengths or pairing that `spec` says: a fault of the data set, not of the data.
+/// If an example does not have the kinds, lengths or pairing of `spec`: a bug of the data set, not bad data.
 pub fn collate(spec: &TaskSpec, examples: Vec<Example>, padding: Padding) -> Batch {
     let inputs: Vec<&Input> = if spec.pair {
         let second = |e: &'_ Example| e.second.is_some();

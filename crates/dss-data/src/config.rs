@@ -63,7 +63,7 @@ macro_rules! tasks {
 
         #[allow(unused_variables, reason = "no task has all of these settings")]
         impl TaskConfig {
-            /// The same task, the paths of its data absolute: they then hold wherever the program is started.
+            /// The same task with absolute paths of its data, which are valid wherever the program is started.
             pub fn located(&self, data_dir: Option<&Path>) -> Self {
                 let mut task = self.clone();
                 match &mut task {
@@ -79,7 +79,7 @@ macro_rules! tasks {
                 task
             }
 
-            /// The same task, faulty files left out if it can do that.
+            /// The same task, with faulty files left out if it supports that.
             pub fn skipping_bad(&self) -> Self {
                 let mut task = self.clone();
                 match &mut task { $(Self::$variant(config) => { $(config.$skips = true;)? })* }
@@ -121,8 +121,8 @@ macro_rules! tasks {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
-            /// Makes or reads the data. `data_dir` is the folder with downloaded data sets; `progress` is told
-            /// what is going on, for work that takes longer than a moment.
+            /// Makes or reads the data. `data_dir` is the folder with downloaded data sets; `progress` receives
+            /// messages about work that takes longer than a moment.
             pub fn load(&self, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Task> {
                 let task = match self {
                     $(Self::$variant(config) => config.load($name, data_dir, progress),)*
@@ -167,7 +167,7 @@ macro_rules! tasks {
 const OBSOLETE: [(&str, &str); 1] = [("listops", "cache")];
 
 impl TaskConfig {
-    /// Whether files may still have this key of a task although it has no effect any more.
+    /// Whether files may still have this key of a task, although it no longer has an effect.
     pub fn is_obsolete(task: &str, key: &str) -> bool {
         OBSOLETE.contains(&(task, key))
     }
@@ -203,13 +203,13 @@ tasks! {
     "path-x" => PathX(PathfinderConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
     /// CIFAR-10 in grey as 1024 pixels, row by row (Long Range Arena).
     "image" => Image(ImageConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
-    /// Speech Commands: the word of a clip, from its 16,000 samples.
+    /// Speech Commands: the word spoken in a clip, from its 16,000 samples.
     "speech" => Speech(SpeechConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
-    /// Speech Commands: the word of a clip, from 20 MFCC features of 161 frames.
+    /// Speech Commands: the word spoken in a clip, from 20 MFCC features of 161 frames.
     "speech-mfcc" => SpeechMfcc(SpeechConfig: folders(dir) counts(train, val, test) skips(skip_bad)),
-    /// Which character (or byte) comes next, of any text.
+    /// Language modelling: the next character (or byte) of any text.
     "lm" => Lm(LmConfig: file(path) length(len)),
-    /// The next values of a column of a table.
+    /// Forecasting: the next values of a column of a table.
     "forecast" => Forecast(ForecastConfig: file(path) counts(train, val, test)),
     /// Repeat each symbol d steps later.
     "delay" => Delay(DelayConfig: counts(train, val, test) length(length)),

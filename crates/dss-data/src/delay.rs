@@ -1,7 +1,7 @@
-//! `delay`: say at every position which symbol stood d positions before. Pure memory; nothing to download.
+//! `delay`: repeat at every position the symbol of d positions before. A pure memory task; nothing to download.
 //!
-//! The first `window` positions carry random symbols, the later ones the blank. Examples are made when they are asked
-//! for, from (seed, split, number).
+//! The first `window` positions carry random symbols, the later ones the blank. Examples are generated when they are
+//! needed, from (seed, split, number).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::io::{self, BYTE_ORDER_MARK};
 /// The longest row: a text of the longest length L in UTF-8. A quotation mark that is never closed would take in the
 /// whole file.
 pub(crate) const ROW_LIMIT: usize = 64 << 20;
-/// How a first line for Excel begins, which is not a row but says what separates the cells: `sep=;`.
+/// The beginning of a first line for Excel, which is not a row but gives the separator: `sep=;`.
 const EXCEL_MARK: &[u8] = b"sep=";
 
 /// How columns are separated.
@@ -30,7 +30,7 @@ pub enum Separator {
 }
 
 impl Separator {
-    /// Tabs for `.tsv` and `.tab`; of other files the first line tells.
+    /// Tabs for `.tsv` and `.tab`; for other files the first line decides.
     pub fn of_name(path: &Path) -> Option<Self> {
         matches!(io::extension(path).as_str(), "tsv" | "tab").then_some(Self::Tab)
     }
@@ -56,14 +56,14 @@ impl Separator {
         }
     }
 
-    /// What a first line for Excel says.
+    /// The separator given by a first line for Excel.
     fn of_excel_line(line: &[u8]) -> Option<Self> {
         let (mark, separator) = line.split_last_chunk::<1>().map(|(mark, [last])| (mark, *last))?;
         let separator = Self::written(separator.into())?;
         mark.eq_ignore_ascii_case(EXCEL_MARK).then_some(separator)
     }
 
-    /// What is not quoted tells: semicolons or tabs, if all commas are within numbers (`1,5;2,5`); spaces between
+    /// The unquoted part decides: semicolons or tabs, if all commas are within numbers (`1,5;2,5`); spaces between
     /// numbers; else commas.
     fn of_line(line: &[u8]) -> Self {
         let mut quoted = false;
@@ -161,7 +161,7 @@ pub struct RowReader {
 }
 
 impl RowReader {
-    /// For a table with this separator; `None`: its first line tells.
+    /// A reader for a table with this separator; with `None`, the first line decides.
     pub fn new(separator: Option<Separator>) -> Self {
         Self {
             separator,
@@ -179,7 +179,7 @@ impl RowReader {
         }
     }
 
-    /// For new tables of a model whose training had tables of this dialect; the name of the file may tell the rest.
+    /// A reader for new tables for a model trained on tables of this dialect; the name of the file may decide the rest.
     pub fn for_dialect(dialect: Dialect, path: &Path) -> Self {
         let separator = dialect.delimiter.and_then(Separator::written);
         let reader = Self::new(separator.or_else(|| Separator::of_name(path)));
@@ -214,7 +214,7 @@ impl RowReader {
         Ok(if complete { Some(self.row()) } else { None })
     }
 
-    /// At the end of the bytes: the rows that are left, one by one.
+    /// At the end of the bytes: returns the remaining rows one by one.
     pub fn finish(&mut self) -> Result<Option<Row<'_>>, String> {
         if self.parser.is_none() {
             self.begin(true);
@@ -231,7 +231,7 @@ impl RowReader {
         Ok(None)
     }
 
-    /// Makes the parser when the first line that is not empty has come, or all has.
+    /// Creates the parser once the first non-empty line, or the whole input, has arrived.
     fn begin(&mut self, ended: bool) {
         let mark = BYTE_ORDER_MARK.len();
         if !ended && self.held.len() < mark {
@@ -347,7 +347,7 @@ impl RowReader {
     fn row(&mut self) -> Row<'_> {
         let [bytes, mut count] = self.filled;
         if self.separator == Some(Separator::Space) {
-            // Of several spaces in a row, one separates.
+            // Several spaces in a row separate only once.
             let mut last = 0;
             let mut kept = 0;
             for i in 0..count {

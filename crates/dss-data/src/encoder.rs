@@ -1,4 +1,4 @@
-//! New files as model input, with what the training stored of its own.
+//! Reading new files as model input, in the way that the training stored.
 
 use std::fmt;
 use std::path::Path;
@@ -34,12 +34,12 @@ impl fmt::Display for SequencePlace {
     }
 }
 
-/// Reads files as an encoder says.
+/// Reads files for an encoder.
 pub trait ReadFile {
     /// The sequences of one file with their places; pairs are two, one after the other.
     fn read(&self, path: &Path) -> Result<Vec<(SequencePlace, Input)>>;
 
-    /// As [`Self::read`]; `note` is told how a table was read.
+    /// As [`Self::read`]; `note` receives a sentence on how a table was read.
     fn read_noted(
         &self,
         path: &Path,
@@ -132,7 +132,7 @@ pub(crate) fn numbers(
     let reader = RowReader::for_dialect(feed.shape().dialect, path);
     for_each_row(path, reader, &mut |row| {
         let cells = row.text().ok_or_else(|| Error::not_utf8(path, row.line))?;
-        feed.row(row.line, &cells, &mut values).map_err(|fault| at(path, fault))?;
+        feed.row(row.line, &cells, &mut values).map_err(|fault| fault_in(path, fault))?;
         rows += u64::from(!values.is_empty());
         if by_row && !values.is_empty() {
             found.push((SequencePlace::Line(row.line), std::mem::take(&mut values)));
@@ -150,8 +150,8 @@ pub(crate) fn numbers(
     Ok(found)
 }
 
-/// A fault in a file.
-pub(crate) fn at(path: &Path, fault: Fault) -> Error {
+/// The error of a fault in a file.
+pub(crate) fn fault_in(path: &Path, fault: Fault) -> Error {
     match fault.column {
         Some(column) => Error::cell(path, fault.line, column, fault.what),
         None => Error::line(path, fault.line, fault.what),

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors, each with what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// A file was read but does not hold what it should.
+    /// A file was read but does not contain what it should.
     #[error("{}{place}: {what}", path.display())]
     Content {
         /// The file.
@@ -30,7 +30,7 @@ pub enum Error {
         /// Expected and found content, and what to do.
         what: String,
     },
-    /// The data of a task are not there.
+    /// The data of a task are missing.
     #[error("{what} not found; looked in {}", list(looked))]
     Missing {
         /// The files that were wanted.
@@ -40,7 +40,7 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
-    /// A setting of the `[task]` table makes no sense.
+    /// A setting of the `[task]` table is invalid.
     #[error("task.{key} = {value}: {what}")]
     Setting {
         /// The key in the `[task]` table.
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// With another name for its file, which the user knows under that name.
+    /// The same error with the name under which the user knows the file.
     pub fn with_file_name(mut self, name: &str) -> Self {
         if let Self::Io { path, .. } | Self::Content { path, .. } = &mut self {
             *path = name.into();
@@ -106,7 +106,7 @@ impl Error {
         Self::Content { path: path.to_owned(), place, what: what.into() }
     }
 
-    /// A text that is not one.
+    /// A text that is not UTF-8.
     pub(crate) fn not_utf8(path: &Path, line: u64) -> Self {
         Self::line(path, line, "not UTF-8 text; convert the file to UTF-8")
     }

@@ -16,7 +16,7 @@ const UNPACK_FLOOR: u64 = 256 << 20;
 /// What some editors write at the beginning of UTF-8 text; it is not part of it.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Stops what unpacks without end.
+/// Limits the size of unpacked data.
 struct LimitedReader<R> {
     inner: R,
     left: u64,
@@ -78,8 +78,8 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     atomic_write::write(path, bytes).map_err(Error::io("write", path))
 }
 
-/// `path` itself; where that does not exist, the one inside the data folder. A run stores absolute paths: of these the
-/// name is looked for in the folder.
+/// `path` itself; where that does not exist, the one inside the data folder. A run stores absolute paths: for these,
+/// the file name is looked up in the folder.
 pub(crate) fn resolve(path: &str, data_dir: Option<&Path>) -> PathBuf {
     let given = PathBuf::from(path);
     let Some(dir) = data_dir.filter(|_| !given.exists()) else { return given };

@@ -1,8 +1,8 @@
-//! The tasks: what an example is, where the bytes come from, splits and batches.
+//! Tasks for long-sequence models: readers and generators of examples, splits and batches.
 //!
-//! A [`TaskConfig`] (the `[task]` table of a configuration file) is loaded into a [`Task`]: a [`TaskSpec`] that says
-//! what goes in and what is asked for, and three [`Dataset`]s. A [`Loader`] turns a dataset and an order of examples
-//! into [`Batch`]es on background threads.
+//! A [`TaskConfig`] (the `[task]` table of a configuration file) is loaded into a [`Task`]: a [`TaskSpec`] that
+//! describes input and target, and three [`Dataset`]s. A [`Loader`] turns a dataset and an order of examples into
+//! [`Batch`]es on background threads.
 //!
 //! ```
 //! use dss_data::{Loader, Padding, TaskConfig, epoch_order};

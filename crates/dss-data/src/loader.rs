@@ -1,4 +1,4 @@
-//! Batches made ahead of time on background threads and handed out in order.
+//! Batches prepared on background threads and handed out in order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::{Batch, Dataset, Padding, Result, TaskSpec, collate};
 
-/// Which batches to make: all that a batch depends on.
+/// The batches to make: everything that a batch depends on.
 #[derive(Clone)]
 pub struct BatchPlan {
     /// Where the examples come from.
@@ -20,7 +20,7 @@ pub struct BatchPlan {
     pub batch: usize,
     /// Whether to leave out a last batch that is not full.
     pub drop_last: bool,
-    /// How long a batch is made.
+    /// The length that batches are padded to.
     pub padding: Padding,
     /// Batches at the start that are not made at all (to resume in the middle of an epoch).
     pub skip_batches: usize,

@@ -1,4 +1,4 @@
-//! Writes generated data sets in the form of the published ones.
+//! Writes generated data sets in the layout of the published ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::listops::{self, Expressions};
 use crate::pathfinder::{ImageSet, write_lra_folder};
 use crate::{Error, ListopsConfig, PathfinderConfig, Result};
 
-/// Sides of pictures.
+/// Widths and heights of pictures.
 const SIZES: [usize; 4] = [32, 64, 128, 256];
 /// How many examples can be made: enough for three splits.
 const COUNTS: std::ops::RangeInclusive<usize> = 10..=10_000_000;
 
-/// What to make.
+/// The data to generate.
 #[derive(Clone, Debug)]
 pub struct Make {
     /// Examples of all splits together; `None` = as many as are published.
     pub count: Option<usize>,
     /// Seed of the generator.
     pub seed: u64,
-    /// Side of the pictures, for those tasks; `None` = as published.
+    /// Width and height of the pictures, for tasks that have them; `None` = as published.
     pub size: Option<usize>,
 }
 
@@ -31,14 +31,14 @@ pub struct Make {
 pub struct MadeFiles {
     /// The files or folders.
     pub files: Vec<PathBuf>,
-    /// What `task.dir` is to be, to read them.
+    /// The value of `task.dir` to read them.
     pub dir: PathBuf,
     /// Examples altogether.
     pub examples: usize,
 }
 
 impl Make {
-    /// Whether this can be made for a task; if not, why.
+    /// Checks that this can be generated for a task; the error says why not.
     pub fn check(&self, task: &str) -> std::result::Result<(), String> {
         match task {
             "listops" if self.size.is_some() => Err("listops has no pictures, so no --size".into()),
@@ -48,7 +48,7 @@ impl Make {
             "listops" | "pathfinder" | "path-x" => match self.count {
                 Some(count) if !COUNTS.contains(&count) => {
                     let (least, most) = (COUNTS.start(), COUNTS.end());
-                    Err(format!("--count must lie between {least} and {most}"))
+                    Err(format!("--count must be from {least} to {most}"))
                 }
                 _ => Ok(()),
             },
@@ -92,7 +92,7 @@ fn listops(to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Result<MadeFiles>
     let parts = [count - 2 * held_out, held_out, held_out];
     let paths = ["train", "val", "test"].map(|split| to.join(format!("basic_{split}.tsv")));
     if let Some(path) = paths.iter().find(|path| path.exists()) {
-        let what = "already exists; move it away, or name another folder";
+        let what = "already exists; move it away, or choose another folder";
         return Err(Error::content(path, what));
     }
     fs::create_dir_all(to).map_err(Error::io("create the folder", to))?;
@@ -127,7 +127,7 @@ fn pathfinder(task: &str, to: &Path, make: &Make, progress: &dyn Fn(&str)) -> Re
     let set = ImageSet::new(size, official.contour, make.seed)?;
     let images = to.join(format!("pathfinder{size}"));
     if images.exists() {
-        let what = "already exists; move it away, or name another folder";
+        let what = "already exists; move it away, or choose another folder";
         return Err(Error::content(&images, what));
     }
     // Under another name until all is written: a part of it would train as if it were the whole.
@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn requests_that_make_no_sense() {
         let why = |task: &str, count, size| Make { count, seed: 0, size }.check(task).unwrap_err();
-        assert!(why("listops", Some(9), None).contains("between 10 "));
-        assert!(why("listops", Some(usize::MAX), None).contains("and 10000000"));
+        assert!(why("listops", Some(9), None).contains("from 10 to "));
+        assert!(why("listops", Some(usize::MAX), None).contains("to 10000000"));
         assert!(why("listops", None, Some(32)).contains("no pictures"));
         assert!(why("pathfinder", None, Some(33)).contains("[32, 64, 128, 256]"));
         assert!(why("smnist", None, None).contains("dss data get smnist"));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How many faults are told in full.
+/// How many faults are listed in full.
 pub(crate) const TOLD: usize = 20;
 
 /// A remark for the user. Stores of decoded data keep it too.
@@ -33,7 +33,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// How many faulty entries were left out, and whether all of them are told.
+/// How many faulty entries were left out, and whether all of them are listed.
 pub(crate) fn skipped_entries(count: usize) -> String {
     match count {
         1 => "1 faulty entry skipped".to_owned(),

@@ -74,7 +74,9 @@ fn parse(bytes: &[u8]) -> std::result::Result<Npy, String> {
     let (length, rest) = match major {
         1 => rest.split_first_chunk::<2>().map(|(n, r)| (u16::from_le_bytes(*n).into(), r)),
         2 | 3 => rest.split_first_chunk::<4>().map(|(n, r)| (u32::from_le_bytes(*n), r)),
-        _ => return Err(format!(".npy version {major} is not known; versions 1 to 3 are read")),
+        _ => {
+            return Err(format!(".npy version {major} is not supported; only versions 1 to 3 are"));
+        }
     }
     .ok_or_else(cut)?;
     let (header, data) = rest.split_at_checked(length as usize).ok_or_else(cut)?;

@@ -1,4 +1,4 @@
-//! Faulty files: errors, or counted and left out where the user asked for that (`task.skip_bad`).
+//! Faulty files: errors, or counted and left out if the user asks for it (`task.skip_bad`).
 
 use crate::note::{Note, TOLD};
 use crate::{Error, Result};

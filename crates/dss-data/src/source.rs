@@ -1,4 +1,4 @@
-//! A folder or a tar archive (plain or gzipped), read the same way.
+//! A folder or a tar archive (plain or gzipped), read in the same way.
 
 use std::fs;
 use std::io::{self, BufRead, Read};

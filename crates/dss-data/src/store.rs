@@ -27,14 +27,14 @@ const FOOTER: usize = 32 + 32 + 16 + 32 + 8;
 /// Bytes of the tables per example: end, checksum, label.
 const PER_EXAMPLE: usize = 8 + 4 + 4;
 
-/// What the stored examples depend on.
+/// Everything that the stored examples depend on.
 pub(crate) struct StoreKey {
     task: String,
     hash: Sha256,
 }
 
 impl StoreKey {
-    /// `version` rises when the decoding changes.
+    /// `version` increases when the decoding changes.
     pub(crate) fn new(task: &str, version: u32) -> Self {
         let hash = Sha256::new().chain_update(task).chain_update(version.to_le_bytes());
         Self { task: task.to_owned(), hash }
@@ -168,7 +168,7 @@ fn remove_abandoned(folder: &Path) {
     for file in fs::read_dir(folder).into_iter().flatten().flatten().filter(old) {
         let lock = File::open(file.path()).map(|file| file.try_lock());
         if !matches!(lock, Ok(Err(TryLockError::WouldBlock))) {
-            // A file that cannot be removed does no harm.
+            // A file that cannot be removed is harmless.
             let _ = fs::remove_file(file.path());
         }
     }
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_failure() {
+    fn a_failure_leaves_no_files() {
         let dir = tempfile::tempdir().unwrap();
         let error = open(dir.path(), 1, |w| {
             w.push(0, b"x")?;

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_there_are() {
+    fn zero_takes_all() {
         let mut numbers = vec![5, 3, 4];
         limit("val", 0, &mut numbers).unwrap();
         assert_eq!(numbers, [5, 3, 4]);

@@ -1,4 +1,4 @@
-//! Tasks whose examples are made when they are asked for: no memory, no files.
+//! Tasks whose examples are generated when they are needed: no memory, no files.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tables in files: looked at first, then read row by row.
+//! Tables in files: the first rows are examined, then the table is read row by row.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub enum Decimal {
 /// Settings of a table, known before it is read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct TableOptions<'a> {
-    /// What separates cells; `None`: the name of the file or the first line tells.
+    /// The separator of cells; `None`: recognised from the file name or the first line.
     pub separator: Option<Separator>,
     pub decimal: Decimal,
     pub header: Header,
@@ -50,7 +50,7 @@ pub(crate) struct TableOptions<'a> {
     pub classes: &'a [String],
 }
 
-/// A table whose first rows have been looked at.
+/// A table whose first rows have been examined.
 pub(crate) struct Table {
     pub path: PathBuf,
     pub separator: Separator,
@@ -58,7 +58,7 @@ pub(crate) struct Table {
     pub header: Option<Vec<String>>,
     /// The first data rows with their line numbers.
     pub head: Vec<(u64, Vec<String>)>,
-    /// Cells of the widest row that was looked at.
+    /// Cells of the widest row examined so far.
     widest: usize,
 }
 
@@ -188,7 +188,7 @@ impl Table {
         }
     }
 
-    /// The column of this name, upper and lower case alike when nothing fits exactly.
+    /// The column of this name, ignoring case if there is no exact match.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         let header = self.header.as_ref()?;
         let exact = header.iter().position(|h| h == name);
@@ -222,7 +222,7 @@ impl Table {
         }
     }
 
-    /// What columns there are, for messages.
+    /// The columns of the table, for messages.
     pub(crate) fn describe(&self) -> String {
         const SHOWN: usize = 12;
         let width = self.width();

@@ -22,7 +22,7 @@ pub enum InputKind {
     },
 }
 
-/// What the model is asked for.
+/// What the model predicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// One class per sequence.
@@ -57,9 +57,9 @@ pub enum TargetKind {
 pub struct TaskSpec {
     /// Name of the task, such as `listops`.
     pub name: String,
-    /// What comes in.
+    /// The input.
     pub input: InputKind,
-    /// Kind of answer.
+    /// The target.
     pub target: TargetKind,
     /// The length L of the model; no example is longer.
     pub len: usize,
@@ -97,9 +97,9 @@ pub enum Target {
     Class(u32),
     /// Vector for the sequence.
     Values(Vec<f32>),
-    /// A class for every position, `[len]`; -1 where nothing is asked.
+    /// A class for every position, `[len]`; -1 where there is no target.
     PositionClasses(Vec<i32>),
-    /// A vector for every position, `[len, outputs]`; NaN where nothing is asked.
+    /// A vector for every position, `[len, outputs]`; NaN where there is no target.
     PositionValues(Vec<f32>),
 }
 
@@ -146,7 +146,7 @@ impl TargetScaling {
     }
 }
 
-/// What a simple method reaches on the examples of a split.
+/// The scores of a simple method on the examples of a split.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The method.
@@ -189,7 +189,7 @@ pub trait Dataset: Send + Sync {
         None
     }
 
-    /// What simple methods reach on all examples, where such are known.
+    /// The scores of simple methods on all examples, if there are any.
     fn baselines(&self) -> Vec<Baseline> {
         Vec::new()
     }
@@ -206,7 +206,7 @@ pub struct Task {
     pub spec: TaskSpec,
     /// Examples to learn from.
     pub train: Arc<dyn Dataset>,
-    /// Examples to choose the checkpoint by.
+    /// Examples that select the checkpoint.
     pub val: Arc<dyn Dataset>,
     /// Examples for the reported result.
     pub test: Arc<dyn Dataset>,
@@ -218,8 +218,7 @@ pub struct Task {
     pub vocabulary: Option<Vec<String>>,
     /// How a new file becomes input; to be stored with the trained model.
     pub encoder: Encoder,
-    /// How far the targets are from 0 and from each other, where a training should know. Examples and scores have the
-    /// targets as they are.
+    /// The scaling of the targets that a training should use, if any. Examples and scores have the original targets.
     pub target_scaling: Option<TargetScaling>,
     /// Remarks for the user.
     pub notes: Vec<Note>,

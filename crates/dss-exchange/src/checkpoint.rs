@@ -1,4 +1,4 @@
-//! A checkpoint, whatever it is stored in: named tensors, read one by one after their shapes were looked at.
+//! A checkpoint in any container: named tensors, read one by one after their shapes have been checked.
 
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ enum Data<'a> {
 /// A checkpoint in memory.
 pub(crate) struct Checkpoint<'a> {
     entries: BTreeMap<String, Entry>,
-    /// What the file itself says about the model.
+    /// The configuration inside the file.
     pub settings: Option<Settings>,
     data: Data<'a>,
     big_endian: bool,

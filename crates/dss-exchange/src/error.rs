@@ -7,7 +7,7 @@ pub enum Error {
     /// The bytes are not a checkpoint, or a damaged one.
     #[error("{0}")]
     File(String),
-    /// A sound checkpoint whose tensors are not those of a model that can be imported.
+    /// An intact checkpoint whose tensors are not those of a model that can be imported.
     #[error("{0}")]
     Model(String),
     /// A model with an option that ours do not have.
@@ -15,10 +15,10 @@ pub enum Error {
     Unsupported {
         /// The option, as the other program names it.
         option: String,
-        /// Why it cannot be had.
+        /// Why it is not supported.
         what: String,
     },
-    /// Something that neither the tensors nor a configuration say.
+    /// A setting that neither the tensors nor a configuration give.
     #[error("{0}")]
     Unknown(String),
     /// A model that the other format cannot hold.
@@ -29,7 +29,7 @@ pub enum Error {
         /// Why not.
         what: String,
     },
-    /// What became of it is not a valid model.
+    /// The imported model is not valid.
     #[error(transparent)]
     Format(#[from] dss_format::Error),
     /// Numbers that the kernels refuse.

@@ -1,4 +1,4 @@
-//! Files that are complete or not there: written beside their place, synced, and renamed into it.
+//! Files that are either complete or absent: written beside their final place, synced, and renamed.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -18,8 +18,8 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins to write what will be `target`, in the same folder, under a name that no other process has:
-    /// `target.tmp`, the number of the process and a random number.
+    /// Begins to write the future `target` in the same folder, under a name that no other process uses: `target.tmp`,
+    /// the number of the process and a random number.
     pub fn create(target: &Path) -> io::Result<Self> {
         let name = target.file_name().ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "the path does not name a file")

@@ -90,7 +90,7 @@ pub struct ModelConfig {
     pub layers: usize,
     /// Channels H.
     pub h: usize,
-    /// What mixes along the sequence, and its settings.
+    /// The mixer, which works along the sequence, and its settings.
     pub mixer: MixerConfig,
     /// Whether positions also see what follows them.
     pub bidirectional: bool,
@@ -116,7 +116,7 @@ pub struct ModelConfig {
     pub positions: Positions,
     /// How a sequence becomes one vector: mean (over its true length), last (position) or cls (an extra first position).
     pub pool: Pool,
-    /// Width of a hidden relu layer in the head; 0 = none. Of pairs, width of their GELU layer; 0 = h.
+    /// Width of a hidden relu layer in the head; 0 = none. For pairs, width of their GELU layer; 0 = h.
     pub head_hidden: usize,
     /// Implementation: fused (CPU), composed (any device) or auto.
     pub form: Form,

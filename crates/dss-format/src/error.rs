@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors, each with what to do about it.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Input while it arrives: what an [`Encoder`] makes of a file, made of its bytes, rows or samples as they come.
+//! Input as it arrives: what an [`Encoder`] makes of a whole file, made from bytes, rows or samples as they come.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -331,7 +331,7 @@ pub struct NumberFeed {
 }
 
 impl NumberFeed {
-    /// `Err` says why the description makes no sense.
+    /// `Err` says why the description is invalid.
     pub fn new(shape: TableShape, scaling: Option<Scaling>) -> Result<Self, String> {
         let channels = shape.channels;
         let wrong = |s: &Scaling| s.mean.len() != channels || s.sd.len() != channels;

@@ -1,4 +1,4 @@
-//! The two ends of a model.
+//! The input and the output of a model.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub enum InputKind {
     },
 }
 
-/// What a model says about its input.
+/// What a model computes from its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum OutputKind {
@@ -56,9 +56,9 @@ impl OutputKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelIo {
-    /// What comes in.
+    /// The input.
     pub input: InputKind,
-    /// What goes out.
+    /// The output.
     pub output: OutputKind,
     /// L: the training length. The softmax's normaliser and the C̃ of S4 always use it, so that a kernel does not depend
     /// on the batch.

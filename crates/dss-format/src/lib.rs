@@ -1,6 +1,5 @@
-//! What a model is: its configuration, its two ends, the names and shapes of its tensors, the file it is stored in, and
-//! what turns input into numbers for it. No framework: training, inference and the browser all read models through
-//! this crate.
+//! The description of a model: its configuration, its input and output, the names and shapes of its tensors, its file,
+//! and how input becomes numbers. No framework: training, inference and the browser all read models through this crate.
 //!
 //! | for | see |
 //! |-----|-----|

@@ -1,4 +1,4 @@
-//! What a model file says about its model besides the numbers.
+//! The description of a model in its file: everything but the tensors.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct CheckpointMeta {
     pub format: String,
     /// The model.
     pub model: ModelConfig,
-    /// Its two ends and its training length.
+    /// Its input, its output and its training length.
     pub io: ModelIo,
     /// The task's settings; null if there is none.
     #[serde(default)]

@@ -31,7 +31,7 @@ pub enum Error {
     PastEnd {
         /// Positions that can be computed.
         length: usize,
-        /// What ends there.
+        /// Why it ends there.
         why: String,
     },
     /// The numbers left the range of f32.

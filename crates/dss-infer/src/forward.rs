@@ -9,7 +9,7 @@ use crate::linear::RowBuffers;
 use crate::mixer::Workspace;
 use crate::model::{Input, Model};
 
-/// What does not depend on the input and buffers, for sequences of one length, to be used again and again.
+/// What does not depend on the input, and buffers, for sequences of one length: for repeated use.
 pub struct Plan<'a> {
     model: &'a Model,
     l: usize,
@@ -24,7 +24,7 @@ pub struct Plan<'a> {
 }
 
 impl Model {
-    /// What the model says about a whole sequence: `[O]`, or `[L, O]` of a model that answers at every position.
+    /// The answer to a whole sequence: `[O]`, or `[L, O]` of a model that answers at every position.
     ///
     /// # Errors
     /// If the input does not fit the model, or is longer than its kernels ([`Error::PastEnd`]). A model of pairs needs
@@ -33,7 +33,7 @@ impl Model {
         self.plan(self.check_input(input)?)?.forward(input)
     }
 
-    /// What a model of pairs says about two sequences: `[O]`.
+    /// The answer of a model of pairs to two sequences: `[O]`.
     pub fn forward_pair(&self, first: Input<'_>, second: Input<'_>) -> Result<Vec<f32>> {
         if !matches!(self.meta().io.output, OutputKind::Pair { .. }) {
             return Err(Error::input("this model takes single sequences, not pairs"));
@@ -101,7 +101,7 @@ impl Plan<'_> {
         Ok(logits)
     }
 
-    /// x becomes the activations before the head; in a stack of its own, those before the stages.
+    /// x becomes the activations before the head; in a model of stages, those before the stages.
     fn hidden(&mut self, input: Input<'_>) -> Result<()> {
         let Self { model, l, prepared, workspace, x, u, v, buffers } = self;
         let positions = model.check_input(input)?;

@@ -1,7 +1,8 @@
-//! Text and other tokens, one after the other: each is drawn from what the model says about all before it.
+//! Text and other tokens, one after the other: each is drawn from the model's distribution given all before it.
 //!
-//! The same seed gives the same tokens wherever the model says the same: random numbers come from ChaCha8, and
-//! probabilities are made in f64 in a fixed order with an exponential of our own library, in a browser as anywhere else.
+//! The same seed gives the same tokens wherever the model gives the same logits: random numbers come from ChaCha8, and
+//! probabilities are made in f64 in a fixed order with an exponential of our own library, in a browser as anywhere
+//! else.
 
 use dss_format::{InputKind, OutputKind};
 use rand_chacha::ChaCha8Rng;
@@ -16,11 +17,11 @@ use crate::state::State;
 pub struct Sampling {
     /// Logits are divided by this; 0 always takes the likeliest.
     pub temperature: f64,
-    /// Only so many of the likeliest are candidates; 0: all.
+    /// Only this many of the likeliest are candidates; 0: all.
     pub top_k: usize,
     /// Only the likeliest whose probabilities together reach this are candidates; 1: all.
     pub top_p: f64,
-    /// Where the random numbers begin.
+    /// The random seed.
     pub seed: u64,
 }
 
@@ -146,7 +147,7 @@ impl Generator {
         Ok(token)
     }
 
-    /// What the model says about the token to come: `[V]`.
+    /// The logits of the next token: `[V]`.
     pub fn logits(&self) -> &[f32] {
         &self.logits
     }

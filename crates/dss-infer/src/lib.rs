@@ -7,7 +7,7 @@
 //! [`dss_kernels`]; a step, many steps at once and many streams at once do the same operations in the same order and
 //! give the same bits on the same instruction set.
 //!
-//! What mixes along the sequence is behind one trait, in `mixer/mod.rs`: a new mixer is a file there and a line in its
+//! All mixers implement one trait, in `mixer/mod.rs`: a new mixer is a file there and a line in its
 //! list.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! An endless input: one stream that hears everything, or staggered streams that each hear a window of it.
+//! An endless input: one stream that reads everything, or staggered streams that each read a window of it.
 
 use crate::error::{Error, Result};
 use crate::model::{Input, Model};
@@ -59,8 +59,8 @@ impl Listener {
         self.position
     }
 
-    /// Takes the next positions, any number of them. `out` gets what the model says after the last one: `[O]`, or
-    /// nothing if it is empty.
+    /// Takes the next positions, any number of them. `out` gets the answer after the last one: `[O]`, or nothing if it
+    /// is empty.
     ///
     /// # Errors
     /// As [`Model::block_step`].

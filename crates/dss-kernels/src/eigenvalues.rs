@@ -1,4 +1,4 @@
-//! Eigenvalues of a real matrix: what a recurrent net's matrix does to its state again and again.
+//! Eigenvalues of a real matrix: how a recurrent net's matrix changes its state over many steps.
 //!
 //! Householder reflections make the matrix upper Hessenberg; then QR steps with Wilkinson's shift in complex arithmetic
 //! make one entry below the diagonal after the other vanish. O(n³), in f64.

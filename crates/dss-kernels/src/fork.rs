@@ -1,7 +1,8 @@
 //! Locks that the child of a `fork` can use.
 //!
-//! A child has one thread, and a copy of every lock: one that another thread of its parent held at that moment is locked
-//! for ever. So a fork waits for the short sections in which a thread holds one, and no section begins before it is over.
+//! A child has one thread, and a copy of every lock: one that another thread of its parent held at that moment is
+//! locked for ever. So a fork waits for the short sections in which a thread holds one, and no such section begins
+//! until the fork is over.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub(crate) enum Layout {
     /// See [`panels`].
     Panels,
-    /// Rows that are so many elements apart, at least n.
+    /// Rows that are this many elements apart, at least n.
     Rows(usize),
 }
 

@@ -263,7 +263,7 @@ mod tests {
 
     /// Ratios of neighbours are e^c, whatever the normaliser.
     #[test]
-    fn is_geometric() {
+    fn softmax_is_geometric() {
         let c = C64::new(-0.3, 2.0);
         let s = ssm_softmax_direct(c, 20).unwrap();
         for pair in s.windows(2) {

@@ -1,4 +1,4 @@
-//! The block: a mixer, its norm, dropout and the residual, and where wanted a feed-forward part.
+//! The block: a mixer, its norm, dropout and the residual, and optionally a feed-forward part.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::norm::Norm;
 use crate::ops::BatchStats;
 use crate::prepared::Prepared;
 
-/// How a pass goes.
+/// Whether a pass trains or evaluates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Running statistics, no dropout.

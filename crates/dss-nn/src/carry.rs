@@ -26,7 +26,7 @@ use crate::mixer::{DssLayer, HasContext};
 use crate::model::Model;
 use crate::ops::{KernelParams, KernelSpec};
 
-/// What B streams through a [`Model`] left behind in its layers.
+/// The states that B streams through a [`Model`] have left in its layers.
 #[derive(Debug, Clone)]
 pub struct Carry {
     /// Y of each layer: `[B, H, N, 2]`, (re, im).
@@ -34,7 +34,7 @@ pub struct Carry {
 }
 
 impl Carry {
-    /// Of `batch` streams that begin.
+    /// The states of `batch` new streams.
     ///
     /// # Errors
     /// If `ModelConfig::check_carry` refuses.

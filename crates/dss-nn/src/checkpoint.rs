@@ -14,7 +14,7 @@ pub use dss_format::CheckpointMeta;
 /// Writes a checkpoint; `path` then has the whole of it, or is as before if there was an error.
 pub fn save(path: impl AsRef<Path>, model: &Model, meta: &CheckpointMeta) -> Result<()> {
     if (&meta.model, &meta.io) != (model.config(), model.io()) {
-        return Err(Error::invalid("save", "the metadata are of another model than the tensors"));
+        return Err(Error::invalid("save", "the metadata describe another model than the tensors"));
     }
     let mut arrays = BTreeMap::new();
     for (name, data) in model.named_tensors() {
@@ -53,7 +53,7 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<(Model, Checkpoin
     Ok((model.cast(float).load_named(tensors)?, meta))
 }
 
-/// Reads what a checkpoint says about its model, and not the tensors.
+/// Reads the description of a checkpoint's model, without its tensors.
 pub fn load_meta(path: impl AsRef<Path>) -> Result<CheckpointMeta> {
     CheckpointMeta::load(path.as_ref()).map_err(|error| named(path.as_ref(), error))
 }

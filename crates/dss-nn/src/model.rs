@@ -52,7 +52,7 @@ pub struct Model {
     pub encoder: Encoder,
     /// The blocks; none in a stack of its own.
     pub layers: Vec<Block>,
-    /// What a stack of its own has in place of blocks.
+    /// What a model without blocks has instead of them.
     pub stages: Vec<Stage>,
     /// The start of the second stream, where the mixers carry one from layer to layer.
     pub side: Option<SideStream>,
@@ -73,12 +73,12 @@ pub struct Model {
     stack_len: usize,
 }
 
-/// What a pass gives.
+/// The result of a pass.
 #[derive(Debug, Clone)]
 pub struct Output {
     /// `[B, O]`; per position `[B·L, O]`; per pair `[B/2, O]`.
     pub logits: Tensor<2>,
-    /// What the BatchNorms saw, in the order of the layers; empty in evaluation and without BatchNorm.
+    /// The batch statistics of the BatchNorms, in the order of the layers; empty in evaluation and without BatchNorm.
     pub stats: Vec<BatchStats>,
 }
 
@@ -135,7 +135,7 @@ impl Model {
         })
     }
 
-    /// What this model is.
+    /// The settings of this model.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -145,7 +145,7 @@ impl Model {
         &self.io
     }
 
-    /// What a checkpoint says of this model, without a task.
+    /// The description of this model in a checkpoint, without a task.
     pub fn meta(&self) -> CheckpointMeta {
         CheckpointMeta::new(&self.config, &self.io)
     }
@@ -279,7 +279,7 @@ impl Model {
         );
         let (mut x, lengths) = self.embedded(input, lengths);
         let [_, l, _] = x.dims();
-        assert_eq!(prepared.l, l, "this was prepared for another length than the input's");
+        assert_eq!(prepared.l, l, "this was prepared for a different length of input");
         let mut stats = Vec::new();
         if !self.stages.is_empty() {
             x = self.padded(x, &lengths);

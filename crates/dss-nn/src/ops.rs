@@ -103,7 +103,7 @@ pub struct S4dSpec {
     pub taps: usize,
 }
 
-/// What a block computes with.
+/// The parameters of a block.
 #[derive(Debug, Clone)]
 pub struct BlockParams {
     /// K: `[C, H, taps]`; C = 2 when bidirectional, else 1.
@@ -151,7 +151,7 @@ pub enum NormMode {
     },
 }
 
-/// What a block does with [`BlockParams`].
+/// The settings of a block with [`BlockParams`].
 #[derive(Debug, Clone)]
 pub struct BlockSpec {
     /// true: x + f(norm(x)); false: norm(x + f(x)).

@@ -1,4 +1,4 @@
-//! What can be seen of the layers of a model, given an example.
+//! Views of the layers of a model while it reads an example.
 
 use dss_format::Positions;
 

@@ -6,7 +6,7 @@
 
 use burn::tensor::{Gradients, Tensor};
 
-/// What one mixer prepared; nothing for mixers that depend on the batch alone.
+/// The preparation of one mixer; nothing for mixers that depend on the batch alone.
 #[derive(Debug, Clone, Default)]
 pub struct Prepared {
     /// K: `[C, H, taps]`; shorter sequences use the first taps.
@@ -32,7 +32,7 @@ impl Prepared {
     }
 }
 
-/// What the mixers of all layers prepared for sequences of length l.
+/// The preparations of the mixers of all layers for sequences of length l.
 #[derive(Debug, Clone)]
 pub struct PreparedModel {
     pub(crate) layers: Vec<Prepared>,

@@ -1,4 +1,4 @@
-//! `answers.json` of a run: what the best model says about some examples of the test set, for the report.
+//! `answers.json` of a run: the best model's answers to some examples of the test set, for the report.
 
 mod words;
 
@@ -42,7 +42,7 @@ pub struct Answers {
 pub struct Answer {
     /// Its number in the test set, from 0.
     pub example: usize,
-    /// Mean loss of what is asked.
+    /// Mean loss over its targets.
     pub loss: f64,
     /// The sequence, or both of a pair; none in a sample of single values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -139,13 +139,13 @@ impl<'a> Collector<'a> {
     }
 
     /// Takes the outputs of one batch, `[rows, width]`; `first` is the number of its first example.
-    pub(crate) fn look(&mut self, first: usize, batch: &Batch, outputs: &[f64]) {
+    pub(crate) fn add_batch(&mut self, first: usize, batch: &Batch, outputs: &[f64]) {
         // A language model is shown by what it writes.
         if matches!(self.task.spec.target, TargetKind::NextToken { .. }) || outputs.is_empty() {
             return;
         }
         for (i, outputs) in outputs.chunks(outputs.len() / batch.examples).enumerate() {
-            let answer = self.judge(first + i, target_of_example(batch, i), outputs);
+            let answer = self.answer_for(first + i, target_of_example(batch, i), outputs);
             if self.samples(first + i) {
                 self.sample.push(answer.clone());
             }
@@ -185,7 +185,7 @@ impl<'a> Collector<'a> {
         example.is_multiple_of(all.div_ceil(count).max(1))
     }
 
-    fn judge(&self, example: usize, target: BatchTarget, outputs: &[f64]) -> Answer {
+    fn answer_for(&self, example: usize, target: BatchTarget, outputs: &[f64]) -> Answer {
         let width = match &target {
             BatchTarget::Class(classes) | BatchTarget::PositionClasses(classes) => {
                 outputs.len() / classes.len()

@@ -45,7 +45,7 @@ pub fn check_fit(io: &ModelIo, spec: &TaskSpec) -> Result<()> {
             InputKind::Values { channels: 1 } => "one number per position".to_owned(),
             InputKind::Values { channels } => format!("{channels} numbers per position"),
         });
-        return Err(Error::Mismatch(format!("the model reads {reads}, the data have {has}")));
+        return Err(Error::Mismatch(format!("the model reads {reads}, but the data have {has}")));
     }
     if io.output != asked.output {
         let [gives, wants] = [io.output, asked.output].map(|output| match output {
@@ -53,7 +53,7 @@ pub fn check_fit(io: &ModelIo, spec: &TaskSpec) -> Result<()> {
             OutputKind::Position { outputs } => format!("{outputs} outputs per position"),
             OutputKind::Pair { outputs } => format!("{outputs} outputs per pair of sequences"),
         });
-        return Err(Error::Mismatch(format!("the model has {gives}, the data need {wants}")));
+        return Err(Error::Mismatch(format!("the model has {gives}, but the data need {wants}")));
     }
     Ok(())
 }

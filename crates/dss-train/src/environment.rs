@@ -1,4 +1,4 @@
-//! Where a run takes place: `environment.json` of the run directory.
+//! The machine that a run is trained on: `environment.json` of the run directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::run_dir::atomic;
 
-/// The machine and the program, as far as they bear on speed and on the last bits of a result.
+/// The machine and the program, as far as they affect speed and the last bits of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of this program.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What went wrong, where, and what to do.
+/// An error of a training: what went wrong, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -40,7 +40,7 @@ pub enum Error {
         /// The fault.
         what: String,
     },
-    /// The directory holds a run already.
+    /// The directory already contains a run.
     #[error(
         "{} already contains a run: continue it with --resume, or choose another directory with --out",
         dir.display()
@@ -75,7 +75,7 @@ pub enum Error {
     },
     /// There is nothing to resume.
     #[error(
-        "{} holds no saved state to resume: start a new run, without --resume and in another directory",
+        "{} has no saved state to resume: start a new run, without --resume and in another directory",
         dir.display()
     )]
     NothingToResume {
@@ -94,9 +94,9 @@ pub enum Error {
         /// `key: old -> new` of each difference.
         keys: Vec<String>,
     },
-    /// The data is not what the run began with.
+    /// The data are not those the run began with.
     #[error(
-        "the data has changed since the run began (split {now}, was {then}): \
+        "the data have changed since the run began (split {now}, was {then}): \
          name the same data with --data, --set task.path=PATH or --set task.dir=DIR, or start a new run"
     )]
     DataDiffers {
@@ -180,7 +180,7 @@ pub enum Error {
     /// The ranks of the group cannot work together.
     #[error("{0}")]
     Group(String),
-    /// Other ranks of the group do not answer any more.
+    /// Other ranks of the group no longer answer.
     #[error("lost contact with other ranks: {what}")]
     Lost {
         /// What was seen.

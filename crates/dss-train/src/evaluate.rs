@@ -1,4 +1,4 @@
-//! Scoring a model on a data set: every example counts, those of the last partial batch too.
+//! Scoring a model on a data set. Every example counts, including those of the last, partial batch.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub fn evaluate(
 pub struct ScoredBatch<'a> {
     /// The batch.
     pub batch: &'a Batch,
-    /// What the model says about it, `[rows, width]`.
+    /// The outputs of the model, `[rows, width]`.
     pub outputs: &'a [f64],
     /// Number of its first example.
     pub first: usize,
@@ -90,7 +90,7 @@ pub(crate) fn evaluate_shared(
     Ok(Some(Scores { baselines: dataset.baselines(), ..scores }))
 }
 
-/// What a rank found: the sums of each of its batches.
+/// The result of one rank: the sums of each of its batches.
 struct OwnBatches {
     tallies: Vec<Tally>,
     confusion: Option<Vec<Vec<u64>>>,
@@ -151,12 +151,12 @@ fn count(confusion: &mut [Vec<u64>], target: &BatchTarget, predicted: &[u32]) {
     }
 }
 
-/// What `dss eval` says.
+/// The result of `dss eval`.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// What came out.
+    /// The scores.
     pub scores: Scores,
-    /// What the checkpoint says of itself.
+    /// The metadata of the checkpoint.
     pub meta: CheckpointMeta,
     /// What to know about the numbers: other data or another length than in training.
     pub notes: Vec<String>,
@@ -171,7 +171,7 @@ pub fn evaluate_checkpoint(
     device: &Device,
 ) -> Result<Evaluation> {
     if dataset.is_empty() {
-        return Err(Error::Mismatch("there is no example to evaluate".into()));
+        return Err(Error::Mismatch("there are no examples to evaluate".into()));
     }
     let (mut model, meta) = checkpoint::load(path, device)?;
     let mut notes = Vec::new();
@@ -184,27 +184,25 @@ pub fn evaluate_checkpoint(
         model = model.at_rate(r)?;
         trained_len = model.io().len;
         notes.push(format!(
-            "the model was trained at {then} samples per second, the data has {now}: Δ is multiplied by {}",
+            "the model was trained at {then} samples per second, the data have {now}: Δ is multiplied by {}",
             (r * 1e4).round() / 1e4
         ));
     }
     if !task.has_splits(&meta.split_hash) {
         notes.push(format!(
-            "the data is split differently than in training ({} now, {} then): \
-             examples may have been seen in training",
+            "the data are split differently from training ({} now, {} then): these examples may have been seen in training",
             short(&task.split_hash),
             short(&meta.split_hash)
         ));
     }
     if trained_len != task.spec.len {
         notes.push(format!(
-            "the model was trained at length {trained_len}, the data has length {}; the kernels are those of \
-             {trained_len}",
+            "the model was trained at length {trained_len}, the data have length {}; the kernels stay those for {trained_len}",
             task.spec.len
         ));
     }
     if meta.labels != bridge::labels(&task.spec) {
-        notes.push("the classes have other names than in training".into());
+        notes.push("the class names differ from those in training".into());
     }
     memory::check_forward(&meta.model, &bridge::io(&task.spec), batch.min(dataset.len()))?;
     let scores = evaluate(&model, dataset, &task.spec, batch)?;

@@ -16,7 +16,7 @@ use crate::scores::Tally;
 /// Rows per unit of parallel work.
 const BLOCK: usize = 512;
 
-/// What a batch of outputs is worth.
+/// The loss of a batch of outputs, and its gradient.
 pub struct Assessment {
     /// Sums over the batch.
     pub tally: Tally,

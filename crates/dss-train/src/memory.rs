@@ -1,4 +1,4 @@
-//! How much memory the process has used at most, and how much a run will use.
+//! The peak memory of the process, and an estimate of what a run will need.
 
 use dss_nn::ModelConfig;
 use dss_nn::config::MixerContext;
@@ -12,7 +12,7 @@ pub fn peak_mb() -> Option<f64> {
     Some(bytes("/proc/self/status", "VmHWM:")? as f64 / 1e6)
 }
 
-/// Begins the peak of [`peak_mb`] again with the memory that is held now; where the system cannot, it stays.
+/// Resets the peak of [`peak_mb`] to the memory in use now; does nothing where the system cannot.
 pub fn reset_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
@@ -134,7 +134,7 @@ mod tests {
 
     /// Where the system lets a process do so.
     #[test]
-    fn a_peak_begins_again() {
+    fn the_peak_can_be_reset() {
         let big = std::hint::black_box(vec![1u8; 256 << 20]);
         let Some(high) = peak_mb() else { return };
         drop(big);

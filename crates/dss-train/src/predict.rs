@@ -1,4 +1,4 @@
-//! What a trained model says about new sequences.
+//! Applying a trained model to new sequences.
 
 use burn::module::Module;
 use burn::tensor::DType;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::loss::softmax;
 use crate::{bridge, memory};
 
-/// How files become queries of this model: as they did in its training.
+/// How files become queries of this model: in the same way as in its training.
 pub fn encoder(meta: &CheckpointMeta) -> Result<Encoder> {
     let encoder = meta.encoder();
     let encoder = encoder.map_err(|error| Error::Mismatch(error.to_string()))?;
@@ -35,13 +35,13 @@ fn check_encoder(encoder: &Encoder, meta: &CheckpointMeta) -> Result<()> {
     if len > meta.io.len {
         let most = meta.io.len;
         let what =
-            format!("its encoder makes sequences of {len} positions, the model reads {most}");
+            format!("its encoder makes sequences of {len} positions, but the model reads {most}");
         return Err(Error::Mismatch(what));
     }
     Ok(())
 }
 
-/// A sequence to judge, or a pair of them.
+/// A sequence to classify, or a pair of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     /// The sequence.
@@ -50,7 +50,7 @@ pub struct Query {
     pub second: Option<Input>,
 }
 
-/// What a model says about one query.
+/// The answer of a model to one query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// One row per answer: a single one, or one per position. Probabilities of the classes (in the order of the
@@ -119,7 +119,7 @@ pub fn predict(
     Ok(predictions)
 }
 
-/// A task that reads what the model reads; its targets are not looked at.
+/// A task with the inputs of the model; its targets are ignored.
 fn spec(meta: &CheckpointMeta) -> TaskSpec {
     TaskSpec {
         name: "predict".into(),
@@ -136,8 +136,8 @@ fn spec(meta: &CheckpointMeta) -> TaskSpec {
 fn check(io: &ModelIo, query: &Query) -> std::result::Result<(), String> {
     let pair = matches!(io.output, OutputKind::Pair { .. });
     match (pair, query.second.is_some()) {
-        (true, false) => return Err("the model compares two sequences, but there is one".into()),
-        (false, true) => return Err("the model reads one sequence, but there are two".into()),
+        (true, false) => return Err("the model compares two sequences, but got one".into()),
+        (false, true) => return Err("the model reads one sequence, but got two".into()),
         _ => {}
     }
     for input in std::iter::once(&query.input).chain(&query.second) {
@@ -153,7 +153,7 @@ fn check(io: &ModelIo, query: &Query) -> std::result::Result<(), String> {
             (InputKind::Values { channels }, Input::Values(values)) => {
                 if values.len() % channels != 0 {
                     let n = values.len();
-                    return Err(format!("{n} numbers do not make whole positions of {channels}"));
+                    return Err(format!("{n} numbers are not whole positions of {channels} each"));
                 }
                 values.len() / channels
             }

@@ -1,7 +1,7 @@
-//! Learning from the inputs of a task alone: what `dss pretrain` asks of a model.
+//! Learning from the inputs of a task alone: the objective of `dss pretrain`.
 //!
-//! A causal model is asked at every position for what follows. A bidirectional one sees a part of the positions blank
-//! (token 0, which is otherwise padding; the value 0) and is asked for what was there.
+//! A causal model predicts at every position what follows. For a bidirectional one some positions are blanked out (with
+//! token 0, which is otherwise padding, or the value 0), and it predicts what was there.
 
 use std::sync::Arc;
 

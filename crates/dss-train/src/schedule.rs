@@ -1,8 +1,8 @@
 //! Learning rates over time: a linear warm-up, then constant, half a cosine, a straight line, an inverse square root, or
 //! decay on a plateau.
 //!
-//! A schedule is a factor that scales the learning rates of all parameter groups alike. What it has seen so far is
-//! plain data ([`ScheduleState`]), so that a resumed run continues with the same rates.
+//! A schedule is a factor that scales the learning rates of all parameter groups alike. Its state is plain data
+//! ([`ScheduleState`]), so that a resumed run continues with the same rates.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What is counted while a model is scored.
+//! Scores of a model, and the sums they are computed from.
 
 use dss_data::{Baseline, TargetKind};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A confusion matrix is kept for at most this many classes.
 pub const MAX_CONFUSION: usize = 128;
 
-/// By what a model is judged.
+/// The measure that a model is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// The share of right classes.
@@ -18,7 +18,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// That of a task.
+    /// The measure of a task.
     pub fn for_target(target: &TargetKind) -> Self {
         match target {
             TargetKind::Class { .. } | TargetKind::PositionClasses { .. } => Self::Accuracy,
@@ -27,7 +27,7 @@ impl Measure {
         }
     }
 
-    /// In words.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accuracy => "accuracy",
@@ -36,7 +36,7 @@ impl Measure {
         }
     }
 
-    /// In one short word.
+    /// A short form of its name.
     pub fn short_name(self) -> &'static str {
         match self {
             Self::Accuracy => "accuracy",
@@ -74,7 +74,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// What checkpoints and plateaus are judged by, larger is better: the accuracy, or the negated loss.
+    /// The score that selects checkpoints and detects plateaus; larger is better: the accuracy, or the negated loss.
     pub fn score(&self) -> f64 {
         self.accuracy.unwrap_or(-self.loss)
     }
@@ -101,7 +101,7 @@ impl Scores {
         }
     }
 
-    /// Share of the most frequent true class: what one gets without looking at the input.
+    /// Share of the most frequent true class: the accuracy of always predicting it.
     pub fn majority(&self) -> Option<f64> {
         let classes = self.confusion.as_ref()?.iter().map(|row| row.iter().sum::<u64>());
         let all: u64 = classes.clone().sum();
@@ -132,7 +132,7 @@ impl Scores {
     }
 }
 
-/// Sums from which [`Scores`] are made.
+/// The sums that [`Scores`] are computed from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
@@ -150,7 +150,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds what another one counted.
+    /// Adds another tally to this one.
     pub fn add(&mut self, other: &Tally) {
         self.loss += other.loss;
         self.scored += other.scored;
@@ -169,7 +169,7 @@ impl Tally {
         self.correct as f64 / self.scored.max(1) as f64
     }
 
-    /// The scores these sums mean.
+    /// The scores that result from these sums.
     pub fn scores(&self, measure: Measure, confusion: Option<Vec<Vec<u64>>>) -> Scores {
         let loss = self.mean_loss();
         let error = measure == Measure::Error;

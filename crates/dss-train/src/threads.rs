@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_asked_for() {
+    fn threads_are_as_many_as_asked_for() {
         assert_eq!(with(Some(3), rayon::current_num_threads).unwrap(), 3);
         assert_eq!(with(None, || 7).unwrap(), 7);
         for wrong in [0, MAX_THREADS + 1, usize::MAX] {

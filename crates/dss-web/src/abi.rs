@@ -11,9 +11,9 @@ use dss_infer::generate::Sampling;
 use crate::engine::{Engine, Result};
 use crate::picture::Axis;
 
-/// It worked.
+/// The call succeeded.
 pub const OK: i32 = 0;
-/// It did not; the output says why.
+/// The call failed; the output says why.
 pub const FAILED: i32 = -1;
 
 thread_local! {

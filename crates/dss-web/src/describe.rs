@@ -1,4 +1,4 @@
-//! What the page has to know about a model.
+//! The description of a model for the page.
 
 use dss_format::encoder::{Encoder, EncoderError, LmEncoder, Unit};
 use dss_format::feed::SoundFeed;
@@ -34,7 +34,7 @@ pub(crate) struct Description {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", tag = "use")]
 pub(crate) enum Usage {
-    /// It names what it hears.
+    /// It classifies sound.
     Sound {
         /// Samples per second that the model takes.
         rate: f64,

@@ -1,4 +1,4 @@
-//! One model and what is going on with it.
+//! One model and its current stream or text.
 
 use dss_infer::Model;
 use dss_infer::generate::{Generator, Sampling};
@@ -38,7 +38,7 @@ impl Engine {
         serde_json::to_string(&self.description).map_err(text)
     }
 
-    /// Begins to listen: to everything from now on (`window` = 0), or to the last `window` samples, with a fresh look
+    /// Begins to listen: to everything from now on (`window` = 0), or to the last `window` samples, with a new stream
     /// every `hop`.
     pub fn listen(&mut self, window: usize, hop: usize) -> Result<()> {
         let Usage::Sound { feed, .. } = &self.description.usage else {

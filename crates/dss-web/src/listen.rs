@@ -14,7 +14,7 @@ pub(crate) struct SoundListener {
 }
 
 impl SoundListener {
-    /// One long stream if `length` is 0, else a window of so many samples.
+    /// One long stream if `length` is 0, else a window of this many samples.
     pub(crate) fn new(model: &Model, feed: &SoundFeed, length: usize, hop: usize) -> Result<Self> {
         let window = (length > 0).then_some(Window { length, hop });
         Ok(Self {

@@ -57,7 +57,7 @@ fn the_same_numbers() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_have_messages() {
     let path = path();
     let mut out = [0.0; 4];
     // SAFETY: all pointers are null, or to living values of the sizes that are given.

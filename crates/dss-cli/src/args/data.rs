@@ -25,18 +25,18 @@ Examples:
   dss data get smnist --data ~/data --url http://mirror.example/mnist
   dss data get speech --data ~/data --url http://mirror.example/speech_commands_v0.01.tar.gz
 
-The archive appears in the folder once it is complete and its SHA-256 is right; it does not have to be unpacked. Until then it is
-called NAME.part. After Ctrl-C or a lost connection, the same command continues. A file with a wrong SHA-256 is kept as
-NAME.bad. Exit code 130: interrupted.")]
+The archive appears in the folder once it is complete and its SHA-256 is right; there is no need to unpack it. Until \
+then it is called NAME.part. After Ctrl-C or a lost connection, the same command continues. A file with a wrong \
+SHA-256 is kept as NAME.bad. Exit code 130: interrupted.")]
     Get(DataGetArgs),
-    /// Write generated data to files, in the form of the published ones
+    /// Generate data and write them to files, in the layout of the published ones
     #[command(after_help = "\
 Examples:
   dss data make listops --out listops
   dss data make pathfinder --data ~/data --count 20000 --seed 7
   dss data make path-x --out ~/data --count 1000")]
     Make(DataMakeArgs),
-    /// Check the data of a task: counts, checksums, balance of the classes, a sample, faulty files
+    /// Check the data of a task: counts, checksums, class balance, a sample, faulty files
     #[command(after_help = "\
 Examples:
   dss data check text --data ~/data
@@ -69,10 +69,10 @@ pub struct DataGetArgs {
     /// Destination folder [default: that of --data]
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Another URL of the archive; for a task with several files, of their folder
+    /// Another URL for the archive, or for the folder of a task with several files
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// The SHA-256 it must have [default: that of the published file, where one is known]
+    /// The expected SHA-256 [default: that of the published file, if known]
     #[arg(long, value_name = "HEX")]
     pub sha256: Option<String>,
 }
@@ -85,16 +85,16 @@ pub struct DataMakeArgs {
     pub task: String,
     #[command(flatten)]
     pub data: DataArg,
-    /// The folder to write to [default: that of --data, or the current one; a folder in it for listops]
+    /// The folder to write to [default: that of --data, or the current one; for listops, a folder inside it]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Examples of all splits together [default: as many as are published]
+    /// Number of examples, over all splits [default: as many as are published]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub count: Option<usize>,
     /// Seed of the generator
     #[arg(long, default_value = "1112", value_name = "S")]
     pub seed: u64,
-    /// Side of the pictures [default: that of the task]
+    /// Width and height of the pictures [default: those of the task]
     #[arg(long, value_name = "PIXELS", value_parser = positive)]
     pub size: Option<usize>,
     #[command(flatten)]
@@ -109,9 +109,9 @@ pub struct DataCheckArgs {
     pub task: String,
     #[command(flatten)]
     pub data: DataArg,
-    /// The data of a task with the setting path (files, lm, forecast): short for --set path=PATH
+    /// The data, for tasks with the setting path (files, lm, forecast): short for --set path=PATH
     pub path: Option<PathBuf>,
-    /// The settings of a preset [default: those of the task: all of its data]
+    /// Use the settings of a preset [default: those of the task, with all of its data]
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
     /// A setting of [task], such as dir=DIR; may be given several times

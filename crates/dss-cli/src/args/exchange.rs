@@ -1,4 +1,4 @@
-//! Models out and in: export, import.
+//! Export and import of models.
 
 use std::path::PathBuf;
 
@@ -17,11 +17,11 @@ Examples:
   dss export runs/listops-laptop-0 --to torch --out listops.safetensors
   dss export runs/speech-laptop-0 --to onnx --out speech.onnx
 
---f16 stores large weights in half precision, which halves the file. Eigenvalues and step sizes stay in single precision,
+--f16 stores large weights in half precision, which halves the file. Eigenvalues and step sizes stay in single precision, \
 since a long memory multiplies their errors. A model card, a page of Markdown, is written beside the file (.md).
 
---to torch writes safetensors with the names of the authors' programs (ag1988/dss, or example.py with s4d.py) and, beside
-it, the model part of their config.yaml. --to onnx writes the recurrent step: one position and the state in, the answer
+--to torch writes safetensors with the names of the authors' programs (ag1988/dss, or example.py with s4d.py) and, beside \
+it, the model part of their config.yaml. --to onnx writes the recurrent step: one position and the state in, the answer \
 and the next state out. docs/import-export.md describes both.")]
 pub struct ExportArgs {
     /// The run directory, or a model file
@@ -47,12 +47,12 @@ Examples:
   dss import weights.pt --config other/config.yaml --out model.safetensors
   dss import weights.pt --variant exp --pool last --len 2048 --out model.safetensors
 
-Reads model files of `dss export`, and checkpoints of ag1988/dss, of the S4 repository (s4d.py, and its S4D and S4
-layers) and of annotated-s4: .pt and .pth of torch.save, Lightning's .ckpt, safetensors, flax's .msgpack. Nothing in
-them is executed. What the tensors do not say comes from the options, then from --config, then from the file itself,
-then from FILE's NAME.config.yaml, config.yaml or .hydra/config.yaml beside it or up to two folders above. Which
-configuration was found there, and every assumption, is printed to standard error. The checkpoint has all weights in
-single precision, as training and the library `dss-nn` read them.")]
+Reads model files of `dss export`, and checkpoints of ag1988/dss, of the S4 repository (s4d.py, and its S4D and S4 \
+layers) and of annotated-s4: .pt and .pth of torch.save, Lightning's .ckpt, safetensors, flax's .msgpack. Nothing in \
+them is executed. Settings that the tensors do not show come from the options, then from --config, then from the file \
+itself, then from NAME.config.yaml, config.yaml or .hydra/config.yaml beside FILE or up to two folders above it. The \
+configuration that is used, and every assumption, are printed to standard error. The checkpoint has all weights in \
+single precision, as training and the library `dss-nn` expect them.")]
 pub struct ImportArgs {
     /// The model file or checkpoint
     #[arg(value_name = "FILE")]
@@ -64,7 +64,7 @@ pub struct ImportArgs {
     pub foreign: ForeignArgs,
 }
 
-/// What a checkpoint of another program does not say.
+/// What the checkpoint of another program may not say.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Checkpoints of other programs")]
 pub struct ForeignArgs {
@@ -74,7 +74,7 @@ pub struct ForeignArgs {
     /// Length L of its sequences: the softmax is normalised over it
     #[arg(long, value_name = "L", value_parser = positive)]
     pub len: Option<usize>,
-    /// Kernel of DSS
+    /// DSS kernel
     #[arg(long, value_parser = named(VARIANTS))]
     pub variant: Option<Variant>,
     /// What the head reads
@@ -83,7 +83,7 @@ pub struct ForeignArgs {
     /// Length at which its kernels are cut (max_kernel_length)
     #[arg(long, value_name = "N", value_parser = positive)]
     pub kernel_len: Option<usize>,
-    /// Whether its norms come before the layers (example.py only: the others show it)
+    /// Whether its norms come before the layers (example.py only; other checkpoints show it)
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     pub prenorm: Option<bool>,
     /// Discretisation of the S4 repository's S4D (disc)
@@ -97,7 +97,7 @@ pub struct ForeignArgs {
 const VARIANTS: &[(Variant, &str)] = &[
     (Variant::Softmax, "Rows normalised by their sum"),
     (Variant::Exp, "Zero-order hold"),
-    (Variant::ExpNoScale, "The same without its scale"),
+    (Variant::ExpNoScale, "Zero-order hold without the scaling factor"),
 ];
 
 const POOLINGS: &[(Pooling, &str)] = &[
@@ -106,8 +106,10 @@ const POOLINGS: &[(Pooling, &str)] = &[
     (Pooling::None, "Every position: one answer for each"),
 ];
 
-const DISCRETISATIONS: &[(Discretisation, &str)] =
-    &[(Discretisation::Zoh, "Zero-order hold"), (Discretisation::Bilinear, "Tustin's rule")];
+const DISCRETISATIONS: &[(Discretisation, &str)] = &[
+    (Discretisation::Zoh, "Zero-order hold"),
+    (Discretisation::Bilinear, "Bilinear (Tustin's) rule"),
+];
 
 const DELTA_TRANSFORMS: &[(DeltaTransform, &str)] =
     &[(DeltaTransform::Exp, "Δ = exp(x)"), (DeltaTransform::Softplus, "Δ = log(1 + exp(x))")];

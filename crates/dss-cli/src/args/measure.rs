@@ -1,4 +1,4 @@
-//! The paper's tables again, and the speed of this machine.
+//! Reproduction of the paper's tables, and the speed of this machine.
 
 use std::path::PathBuf;
 
@@ -23,22 +23,22 @@ Examples:
   dss repro lra --tasks listops --set listops:max_length=500 --set n=32
   dss repro lra --tasks listops,image --models dss-softmax,transformer --set transformer:ff=64
 
-The budget applies to each run. It is converted to a number of optimiser steps, the same for all models of a task: as
-many as DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full is the
-paper's own settings. The same command continues a grid that was stopped (Ctrl-C, a crash): complete runs are not
+The budget applies to each run. It is converted to a number of optimiser steps, the same for all models of a task: as \
+many as DSS-softmax makes in that time on this machine. It is measured once and kept in grid.toml. Budget full means \
+the paper's own settings. The same command continues a grid that was stopped (Ctrl-C, a crash): complete runs are not \
 repeated, others continue to the same bits, failed ones are tried again. More seeds, tasks and models may be added later.
 Exit codes: 1 if a run failed, 130 if interrupted; the tables so far are written in any case.")]
 pub struct ReproArgs {
     /// Which table: Long Range Arena, Speech Commands, or the ablations of DSS-softmax
     #[arg(value_parser = tables())]
     pub table: TableKind,
-    /// Budget per run: a time (90s, 10m, 1h30m), steps (2000steps) or full [default: 10m, or as the grid in --out]
+    /// Budget per run: a time (90s, 10m, 1h30m), steps (2000steps) or full [default: 10m, or that of the grid in --out]
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
-    /// Runs of each model on each task [default: 1, or as the grid in --out]
+    /// Runs of each model on each task [default: 1, or that of the grid in --out]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: Option<u64>,
-    /// Comma-separated tasks, also ones that are not in the paper [default: those of the table]
+    /// Comma-separated tasks, including ones that are not in the paper [default: those of the table]
     #[arg(long, value_name = "TASKS", value_delimiter = ',', value_parser = tasks())]
     pub tasks: Vec<String>,
     /// Comma-separated models and ablations [default: those of the table]
@@ -70,7 +70,7 @@ pub struct ReproArgs {
 pub enum BenchCommand {
     /// Time whole training steps: forward, backward, AdamW
     Train(BenchArgs),
-    /// Time training steps of several models against the length, and draw them
+    /// Time training steps of several models at growing lengths, as a table and a picture
     Lengths(BenchLengthsArgs),
     /// Time the steps of a stream on one core
     Step(BenchStepArgs),
@@ -92,10 +92,10 @@ pub struct BenchLengthsArgs {
         default_value = "dss-softmax,s4,transformer,linear-transformer,performer,fnet"
     )]
     pub models: Vec<String>,
-    /// The first L
+    /// Smallest length L
     #[arg(long, default_value = "512", value_name = "L", value_parser = positive)]
     pub from: usize,
-    /// The last L
+    /// Largest length L
     #[arg(long, default_value = "16384", value_name = "L", value_parser = positive)]
     pub to: usize,
     /// Layers
@@ -104,7 +104,7 @@ pub struct BenchLengthsArgs {
     /// H: channels
     #[arg(long, default_value = "128", value_name = "N", value_parser = positive)]
     pub h: usize,
-    /// B: sequences of a step
+    /// B: sequences per step
     #[arg(long, default_value = "1", value_name = "N", value_parser = positive)]
     pub batch: usize,
     #[command(flatten)]
@@ -125,7 +125,7 @@ Examples:
   dss bench step --model s4 --json
   dss bench step --layers 4 --h 64 --n 32
 
-The model is a new one with BatchNorm before each layer, numbers in, 10 classes out, the answer made at every step.")]
+The model is a new one with BatchNorm before each layer, numbers in, 10 classes out, with an answer at every step.")]
 pub struct BenchStepArgs {
     /// Which model
     #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
@@ -159,14 +159,14 @@ Examples:
   mpirun -np 2 --bind-to none dss bench train --mpi --size listops --threads 1
 
 Sizes (layers x H, length L, batch B, N = 64, random data):
-  listops  6 x 128, L  2048, B 16, tokens, BatchNorm behind each layer
-  image    6 x 512, L  1024, B  8, numbers, LayerNorm behind each layer
+  listops  6 x 128, L  2048, B 16, tokens, BatchNorm after each layer
+  image    6 x 512, L  1024, B  8, numbers, LayerNorm after each layer
   speech   6 x 128, L 16000, B  4, numbers, BatchNorm before each layer")]
 pub struct BenchArgs {
     /// Which size
     #[arg(long, value_enum, default_value = "all")]
     pub size: Size,
-    /// Layer type
+    /// Which model
     #[arg(long, default_value = MODELS[0].name, value_name = "NAME", value_parser = overlays(MODELS))]
     pub model: String,
     /// A setting of the model, such as ssms=128 or model.ff=512; may be given several times

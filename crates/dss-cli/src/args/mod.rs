@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line: commands, options, help.
 
 mod data;
 mod exchange;
@@ -61,7 +61,7 @@ pub enum Command {
     Import(ImportArgs),
     /// Show what a model has learned: modes, time scales, kernels, as tables and pictures
     Inspect(InspectArgs),
-    /// Show settings, tasks and presets
+    /// Show settings, tasks, presets and models
     #[command(subcommand)]
     Config(ConfigCommand),
     /// List, download, generate and check data
@@ -99,7 +99,7 @@ Examples:
 /// `dss config`
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print the resolved configuration as TOML, with a comment at every key
+    /// Print the resolved configuration as TOML, with a comment for every key
     #[command(after_help = "\
 Examples:
   dss config show listops
@@ -107,7 +107,7 @@ Examples:
   dss config show path-x --preset paper --model s4
   dss config show delay > mine.toml; dss train delay --config mine.toml")]
     Show(Request),
-    /// List tasks and presets
+    /// List tasks, presets, models and ablations
     #[command(after_help = "\
 Examples:
   dss config list")]

@@ -33,7 +33,7 @@ Examples:
 
 Ctrl-C or SIGTERM finishes the current step, saves the state and exits with code 130; a second one quits at once.
 --resume also continues a run that was killed in any other way, to the same bits.
-With --json every line of standard output is one object: event is loading, start, step, eval,
+With --json every line of standard output is one object: event is loading, start, step, eval, \
 checkpoint, note or end.")]
 pub struct TrainArgs {
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct TrainArgs {
     /// Directory with downloaded data sets; for files, lm and forecast also a file to train on
     #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
-    /// The run directory [default: runs/TASK-PRESET[-MODEL][-ABLATION]-SEED, with a number if that exists]
+    /// The run directory [default: runs/TASK-PRESET[-MODEL][-ABLATION]-SEED, with a number appended if that exists]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue the run in --out, or the newest run of the task
@@ -80,7 +80,7 @@ pub struct GroupArgs {
 }
 
 impl TrainArgs {
-    /// What is asked for, the data of the second argument included.
+    /// The request, including the data named by the second argument.
     pub fn request(&self) -> Result<Request, Failure> {
         let mut request = self.settings.clone();
         if self.tensorboard {
@@ -92,7 +92,7 @@ impl TrainArgs {
     }
 }
 
-/// The data that are named after the task, as a setting.
+/// The path given after the task, as a setting.
 pub fn path_setting(task: &str, path: &Path, data: Option<&Path>) -> Result<Setting, Failure> {
     let keys = TaskConfig::key_docs(task).unwrap_or_default();
     if !keys.iter().any(|(key, _)| *key == "path") {
@@ -136,7 +136,7 @@ pub struct EvalArgs {
     /// Directory with downloaded data sets; for files, lm and forecast also a file [default: where the run found them]
     #[arg(long, value_name = "PATH", env = "DSS_DATA")]
     pub data: Option<PathBuf>,
-    /// A setting of [task] that overrides the run's own, such as path=FILE for data that was moved; may be given several times
+    /// A setting of [task] that overrides the run's own, such as path=FILE for moved data; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
     /// Sequences per batch [default: as in the run]
@@ -161,9 +161,9 @@ Examples:
   dss predict runs/lm-laptop-0 a.txt             nats and bits per token of a text
   dss predict runs/forecast-laptop-0 a.csv       the values after the end of a table, as CSV
 
-Each sequence gets one line: its place (such as new.csv:3), the answer and, for classes, its probability; a task that
-asks at every position gets one line per position. The files have the layout of the task's own data, without answers;
-pictures may also be PNG. How a table was read is printed to standard error.")]
+Each sequence gets one line: where it comes from (such as new.csv:3), the answer and, for classes, its probability.
+Tasks with an answer at every position get one line per position. The files have the layout of the task's own data, \
+without labels; pictures may also be PNG. How a table was read is printed to standard error.")]
 pub struct PredictArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
@@ -180,8 +180,7 @@ pub struct PredictArgs {
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// What standard input holds, as the ending of a file would say [default: an array or the rows of a table if the model
-    /// reads numbers, else one text]
+    /// What standard input is [default: an array or a table if the model reads numbers, else one text]
     #[arg(long, value_enum, value_name = "KIND")]
     pub format: Option<PipedKind>,
     /// One JSON object per sequence, with all probabilities

@@ -1,4 +1,4 @@
-//! Models at work: the page, streams, generation, model files.
+//! Running models: the page, streams, generation.
 
 use std::path::PathBuf;
 
@@ -35,10 +35,10 @@ Examples:
   tail -f sensor.csv | dss stream runs/files-laptop-0 - --every 1 --state sensor.state
   dss stream runs/text-laptop-0 review.txt --every 100
 
-Reads WAV, FLAC, rows of numbers (CSV, TSV), .npy arrays or text, as the model was trained on; raw samples from a pipe
-or with --raw. Every line is the prediction for all input so far, or with --window for the last window of it: its time
-(or place), the answer and, for classes, the probability. Sound at another rate than the model's is read with a longer
-or shorter step. With --state the stream continues where it stopped, also after Ctrl-C (exit code 130).")]
+Reads WAV, FLAC, rows of numbers (CSV, TSV), .npy arrays or text, whichever the model was trained on; raw samples from \
+a pipe or with --raw. Every line is the prediction for all input so far, or with --window for the last window of it: the \
+time (or position), the answer and, for classes, its probability. Sound at a rate other than the model's is read \
+with a longer or shorter step. With --state the stream continues where it stopped, also after Ctrl-C (exit code 130).")]
 pub struct StreamArgs {
     /// The run directory, or a model file
     #[arg(value_name = "RUN|FILE")]
@@ -63,7 +63,7 @@ pub struct StreamArgs {
     /// What the bytes are
     #[arg(long, value_enum, default_value = "auto")]
     pub format: Format,
-    /// Raw samples of 16 bits without a header: --format s16le
+    /// Raw 16-bit samples without a header: short for --format s16le
     #[arg(long, conflicts_with = "format")]
     pub raw: bool,
     /// Load the state from this file, if it exists, and save it there at the end
@@ -94,13 +94,13 @@ impl Span {
 /// What the bytes of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// By its first bytes: WAV, FLAC (from a pipe also raw samples of 16 bits), an .npy array, else text
+    /// By its first bytes: WAV, FLAC (from a pipe also raw 16-bit samples), an .npy array, else text
     Auto,
     /// WAV
     Wav,
     /// FLAC
     Flac,
-    /// Raw samples of 16 bits, little-endian
+    /// Raw 16-bit samples, little-endian
     S16le,
     /// Raw samples or numbers as 32-bit floats, little-endian
     F32le,

@@ -1,4 +1,4 @@
-//! What several options take: numbers in a range, values of an enum.
+//! Parsers of option values: numbers in a range, values of an enum.
 
 use std::fmt;
 

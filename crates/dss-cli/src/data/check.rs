@@ -21,7 +21,7 @@ pub fn run(args: DataCheckArgs) -> Result<ExitCode, Failure> {
         let tell = |text: &str| {
             bar.set_message(text.to_owned());
             bar.tick();
-            log.borrow_mut().say(|| text.to_owned());
+            log.borrow_mut().write(|| text.to_owned());
         };
         let report = check(&task, args.data.dir.as_deref(), &tell);
         bar.finish_and_clear();

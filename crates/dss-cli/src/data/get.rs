@@ -18,7 +18,7 @@ use crate::{output, text};
 
 pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
     let Some(to) = args.to.as_deref().or(args.data.dir.as_deref()) else {
-        return Err(Failure::usage("no folder to put the data into")
+        return Err(Failure::usage("no folder for the data was given")
             .hint("name one with --to DIR, with --data DIR or with the variable DSS_DATA"));
     };
     let downloads = plan(&args.task, to, args.url.as_deref(), args.sha256.as_deref())
@@ -49,7 +49,7 @@ pub fn run(args: DataGetArgs) -> Result<ExitCode, Failure> {
 fn one(download: &Download, stop: &AtomicBool) -> Result<FetchedFile, FetchError> {
     let name = download.to.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let bar = loading();
-    bar.set_message(format!("{name}: asking {}", download.url));
+    bar.set_message(format!("{name}: contacting {}", download.url));
     bar.tick();
     let mut log = Log::new();
     let mut of = String::new();
@@ -70,14 +70,14 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<FetchedFile, FetchError
         }
         Event::Bytes(done) => {
             bar.set_position(done);
-            log.say(|| format!("{name}: {}{of}", bytes(done)));
+            log.write(|| format!("{name}: {}{of}", bytes(done)));
         }
         Event::Restart(why) => output::log_line(format_args!("{name}: starting over: {why}")),
         Event::Retry(why) => output::log_line(format_args!("{why}; trying again")),
         Event::Checking(done) => {
             bar.set_message(format!("{name}: checking"));
             bar.set_position(done);
-            log.say(|| format!("{name}: checked {}{of}", bytes(done)));
+            log.write(|| format!("{name}: checked {}{of}", bytes(done)));
         }
     });
     bar.finish_and_clear();
@@ -86,10 +86,10 @@ fn one(download: &Download, stop: &AtomicBool) -> Result<FetchedFile, FetchError
 
 fn describe(download: &Download, fetched: &FetchedFile) -> String {
     let (path, size) = (download.to.display(), bytes(fetched.bytes));
-    let already = if fetched.already { "is there already, " } else { "" };
+    let already = if fetched.already { "already there, " } else { "" };
     let sum = match (&fetched.sha256, &download.sha256) {
         (Some(sum), Some(_)) => format!("SHA-256 {sum} as expected"),
-        (Some(sum), None) => format!("SHA-256 {sum}; none is published to compare with"),
+        (Some(sum), None) => format!("SHA-256 {sum}; no published one to compare with"),
         (None, _) => "its SHA-256 is not published".to_owned(),
     };
     format!("{path}: {already}{size}, {sum}")

@@ -53,7 +53,7 @@ impl Log {
         Self { last: Instant::now(), silent: stderr().is_terminal() }
     }
 
-    fn say(&mut self, text: impl FnOnce() -> String) {
+    fn write(&mut self, text: impl FnOnce() -> String) {
         if !self.silent && self.last.elapsed() >= Self::EVERY {
             self.last = Instant::now();
             output::log_line(text());

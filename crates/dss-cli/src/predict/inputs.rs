@@ -1,4 +1,4 @@
-//! Which files are read: those named, those in folders, and standard input.
+//! The files to read: those named, those in folders, and standard input.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -38,7 +38,7 @@ impl InputFile {
         }
     }
 
-    /// An error about the file; standard input, which came through another one, is named.
+    /// An error about the file; one about standard input names it and not the temporary file.
     pub fn named(&self, error: dss_data::Error) -> dss_data::Error {
         if self.name == "-" { error.with_file_name("standard input") } else { error }
     }
@@ -52,7 +52,7 @@ impl Inputs {
         piped: Option<PipedKind>,
     ) -> Result<Self, Failure> {
         if piped.is_some() && !paths.iter().any(|path| path == Path::new("-")) {
-            let message = "--format says what standard input holds, but it is not read";
+            let message = "--format is for standard input, which is not among the files";
             return Err(Failure::usage(message).hint("name - instead of a file"));
         }
         let mut inputs = Self { files: Vec::new(), temporary: None };
@@ -93,10 +93,10 @@ impl Inputs {
         Ok(())
     }
 
-    /// Readers take files, some of them twice: what comes is written to one.
+    /// Readers take files, and some read them twice, so standard input is first written to a file.
     fn read_standard_input(&mut self, kind: Option<PipedKind>) -> io::Result<()> {
         if self.temporary.is_some() {
-            return Err(io::Error::other("can be read only once"));
+            return Err(io::Error::other("can only be read once"));
         }
         let free = |i: &u32| {
             let folder =

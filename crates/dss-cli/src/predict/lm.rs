@@ -1,4 +1,4 @@
-//! How well a language model foresees a text.
+//! How well a language model predicts a text.
 
 use dss_data::lm::{LmEncoder, score};
 use dss_nn::Model;

@@ -30,7 +30,7 @@ enum AnswerForm {
     Json,
 }
 
-/// A sequence, where it comes from, and what the model says about it.
+/// A sequence, where it comes from, and the model's answer.
 struct Answer<'a> {
     sequence: Sequence<'a>,
     prediction: Prediction,
@@ -88,7 +88,7 @@ pub fn run(args: PredictArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the model says about every sequence of the files.
+/// The model's answer for every sequence of the files.
 fn answers<'a>(
     model: &Model,
     meta: &CheckpointMeta,
@@ -165,7 +165,7 @@ fn read<'a>(
     if pair && found.len() % 2 == 1 {
         let message =
             format!("an odd number of sequences ({}): the last one has no partner", found.len());
-        return Err(Failure::usage(message).hint("this model compares sequences two by two"));
+        return Err(Failure::usage(message).hint("this model compares pairs of sequences"));
     }
     let (mut sequences, mut queries) = (Vec::new(), Vec::new());
     let mut found = found.into_iter();

@@ -1,4 +1,4 @@
-//! What a person or a program sees of a training in progress.
+//! The progress of a training, for people and for programs.
 
 mod bar;
 mod json;

@@ -96,7 +96,7 @@ mod tests {
     use crate::progress::style;
 
     #[test]
-    fn a_bar_leaves_room_behind_it() {
+    fn a_bar_leaves_room_for_the_echo_of_ctrl_c() {
         let path = std::env::temp_dir().join(format!("dss-bar-{}", std::process::id()));
         let (input, output) = (File::open("/dev/null").unwrap(), File::create(&path).unwrap());
         let term = Term::read_write_pair(input, output);

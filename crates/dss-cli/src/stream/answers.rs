@@ -19,18 +19,18 @@ pub struct Answers<'a> {
     /// Positions between two lines; may be a fraction.
     every: f64,
     json: bool,
-    /// What the model says, and about which position.
+    /// The model's output, and the position it is for.
     out: Vec<f32>,
     position: u64,
     /// The position of the last line.
-    said: u64,
+    printed: u64,
     /// A line waits for the next position: what follows the last one, such as the end of a text, is part of its answer.
     wait: bool,
     waiting: bool,
 }
 
 impl<'a> Answers<'a> {
-    /// For a stream that has come to `position`, in which a line may have to `wait` for what follows its position.
+    /// For a stream at `position`; with `wait`, a line is printed only when the next position has been read.
     pub fn new(
         model: &'a Model,
         args: &StreamArgs,
@@ -55,7 +55,7 @@ impl<'a> Answers<'a> {
             json: args.json,
             out,
             position,
-            said: position,
+            printed: position,
             wait,
             waiting: false,
         })
@@ -65,14 +65,14 @@ impl<'a> Answers<'a> {
     pub fn until_next(&self, position: u64) -> u64 {
         let line = (position as f64 / self.every).floor() + 1.0;
         let next = (line * self.every).round() as u64;
-        // Rounding may give the line that was just said.
+        // Rounding may give the line that was just printed.
         if next > position { next - position } else { 1 }
     }
 
     /// Where the next answer goes. A line that waited is printed first.
     pub fn buffer(&mut self) -> Result<&mut [f32], Failure> {
         if self.waiting {
-            self.say()?;
+            self.print_line()?;
         }
         Ok(&mut self.out)
     }
@@ -88,16 +88,16 @@ impl<'a> Answers<'a> {
         let now = due(position) > due(self.position);
         self.position = position;
         self.waiting = now && self.wait;
-        if now && !self.wait { self.say() } else { Ok(()) }
+        if now && !self.wait { self.print_line() } else { Ok(()) }
     }
 
     /// The last line, unless it was printed already.
     pub fn last(&mut self) -> Result<(), Failure> {
-        if self.position > self.said { self.say() } else { Ok(()) }
+        if self.position > self.printed { self.print_line() } else { Ok(()) }
     }
 
-    fn say(&mut self) -> Result<(), Failure> {
-        (self.said, self.waiting) = (self.position, false);
+    fn print_line(&mut self) -> Result<(), Failure> {
+        (self.printed, self.waiting) = (self.position, false);
         let line = if self.json { self.object().to_string() } else { self.text() };
         Ok(output::line(&line)?)
     }

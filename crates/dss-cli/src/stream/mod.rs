@@ -66,7 +66,7 @@ pub fn run(args: StreamArgs) -> Result<ExitCode, Failure> {
         && !folder.as_os_str().is_empty()
         && !folder.is_dir()
     {
-        let message = format!("--state: there is no folder {}", folder.display());
+        let message = format!("--state: the folder {} does not exist", folder.display());
         return Err(Failure::usage(message).hint("create it first, or choose another file"));
     }
     let interrupted = interrupt::flag()?;

@@ -18,14 +18,14 @@ const ARRAY_BYTES: usize = 1 << 30;
 /// How a gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// How sound begins that is not read, but is certainly not raw samples: MP3 with tags, AIFF, Ogg, AU, CAF, 64-bit WAV
-/// (RF64 and W64), WAV of big-endian samples, Matroska.
+/// The first bytes of sound files that cannot be read but are certainly not raw samples: MP3 with tags, AIFF, Ogg, AU,
+/// CAF, 64-bit WAV (RF64 and W64), WAV of big-endian samples, Matroska.
 const OTHER_SOUND: [&[u8]; 9] =
     [b"ID3", b"FORM", b"OggS", b".snd", b"caff", b"RF64", b"riff", b"RIFX", b"\x1a\x45\xdf\xa3"];
-/// As many bytes as tell sound that is read, and sound that is not.
+/// The number of bytes needed to recognise a sound file.
 const SOUND_MARK: usize = 8;
 
-/// Whether bytes begin sound of a kind that is not read.
+/// Whether these are the first bytes of an unsupported sound file.
 fn is_other_sound(first: &[u8]) -> bool {
     let is_mp4 = first.get(4..8) == Some(&b"ftyp"[..]);
     is_mp4 || is_mp3_frame(first) || OTHER_SOUND.iter().any(|mark| first.starts_with(mark))
@@ -57,7 +57,7 @@ pub struct Source {
     piped: bool,
     /// Whether all bytes were taken.
     ended: bool,
-    /// Whether it was said how a table is read.
+    /// Whether it has been printed how a table is read.
     described: bool,
 }
 
@@ -176,12 +176,12 @@ impl Source {
             ended: false,
             described: false,
         };
-        let begun = source.look(format, arrivals)?;
+        let begun = source.recognise(format, arrivals)?;
         Ok(begun.then_some(source))
     }
 
     /// Takes bytes until it is known what they are. False if there was an interruption.
-    fn look(&mut self, format: Format, arrivals: &mut Arrivals) -> Result<bool, Failure> {
+    fn recognise(&mut self, format: Format, arrivals: &mut Arrivals) -> Result<bool, Failure> {
         let mut first = Vec::new();
         let wanted = match (&self.kind, format) {
             (Kind::Sound(..), Format::Auto | Format::Wav | Format::Flac) => SOUND_MARK,
@@ -189,7 +189,7 @@ impl Source {
             (Kind::Tokens(_), Format::Auto) => GZIP.len(),
             _ => 0,
         };
-        // Text is told from an array and from a gzip by its first byte: live input is not kept waiting.
+        // The first byte distinguishes text from arrays and gzips, so that live input is not kept waiting.
         let undecided = |first: &[u8]| match &self.kind {
             Kind::Table(..) => npy::MAGIC.starts_with(first) || GZIP.starts_with(first),
             Kind::Tokens(_) => GZIP.starts_with(first),
@@ -308,7 +308,7 @@ impl Source {
         pushed.map_err(|what| self.wrong(what))
     }
 
-    /// Says how a table is read, once that is known.
+    /// Prints how a table is read, once that is known.
     fn describe(&mut self) {
         if let Kind::Table(feed, _) = &self.kind
             && let Some(columns) = feed.description().filter(|_| !self.described)
@@ -411,7 +411,7 @@ fn array(feed: &mut NumberFeed, bytes: &[u8], values: &mut Vec<f32>) -> Result<(
             Ok(())
         }
         many => Err(format!(
-            "holds {} sequences, and a stream is one; `dss predict` reads them all",
+            "contains {} sequences, but a stream is a single one; `dss predict` reads them all",
             many.len()
         )),
     }

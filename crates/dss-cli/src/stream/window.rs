@@ -1,4 +1,4 @@
-//! Which part of an endless input a prediction is for.
+//! The part of an endless input that a prediction is for.
 
 use dss_infer::{Listener, Model, Window};
 
@@ -9,7 +9,7 @@ use crate::output;
 /// Hops of a window unless told otherwise.
 const HOPS: usize = 4;
 
-/// The window that was asked for, or the one that a model needs which cannot run past its training length.
+/// The requested window, or the one needed by a model that cannot run past its training length.
 pub fn choose(
     model: &Model,
     args: &StreamArgs,
@@ -35,7 +35,7 @@ pub fn choose(
     if let Some(most) = model.max_len().filter(|&most| length > most as f64) {
         let message = format!("the window has {length} positions, but the model takes {most}");
         let most = text(most, rate);
-        return Err(Failure::usage(message).hint(format!("give --window at most {most}")));
+        return Err(Failure::usage(message).hint(format!("use a --window of at most {most}")));
     }
     let [whole, part] = [window.length, window.hop].map(|n| text(n, rate));
     if args.window.is_none() {
@@ -56,7 +56,7 @@ fn whole_hops(window: f64, hop: f64) -> Result<usize, Failure> {
         return Ok(whole as usize);
     }
     Err(Failure::usage(format!(
-        "the window is {hops:.4} hops long, and must be a whole number of 1 to {most}"
+        "the window is {hops:.4} hops long, but must be a whole number from 1 to {most}"
     ))
     .hint("such as --window 1s --hop 250ms"))
 }

@@ -1,4 +1,4 @@
-//! One connection: a request and its answer, within a bounded time, and only so many at once.
+//! One connection: a request and its answer, with limits on its time and on the number of connections.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,9 +10,9 @@ use super::page::Page;
 
 /// Connections at once. A browser opens six.
 const MOST: usize = 32;
-/// For a request and its answer.
+/// Time for a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// For a client to take note of an answer.
+/// Time for a client to receive an answer.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The connections that are open: each holds a clone.
@@ -36,7 +36,7 @@ pub fn serve(stream: TcpStream, page: &Page, open: &OpenConnections) {
     let (page, place) = (page.clone(), open.clone());
     let answer = move || {
         let _place = place;
-        // A browser that goes away in the middle of an answer is none of our business.
+        // A browser may go away in the middle of an answer.
         let _ = answer(&stream, &page, PATIENCE);
     };
     let _ = std::thread::Builder::new().spawn(answer);

@@ -1,4 +1,4 @@
-//! As much of HTTP as a page of files needs: GET and HEAD of its files.
+//! The part of HTTP that a static page needs: GET and HEAD of its files.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// That the server has enough to do.
+    /// The response of a server with too many connections.
     pub fn busy() -> Self {
         Self::text("503 Service Unavailable")
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_but_this_machine_and_nothing_but_reading() {
+    fn only_this_machine_may_read_and_nothing_else() {
         let site = Site::new("who");
         for (head, status) in [
             ("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403 Forbidden"),

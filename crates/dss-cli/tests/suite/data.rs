@@ -92,7 +92,7 @@ fn making_and_checking() {
 }
 
 #[test]
-fn data_that_are_not_there() {
+fn missing_data_are_reported() {
     let folder = Folder::new();
     let ran = folder.run(&["data", "check", "smnist", "--data", "nowhere"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");

@@ -34,7 +34,7 @@ fn an_imported_checkpoint_predicts() {
 }
 
 #[test]
-fn what_is_not_said_is_asked_for() {
+fn settings_that_cannot_be_found_are_asked_for() {
     let folder = Folder::new();
     std::fs::copy(golden("ag1988/softmax_bn_post.pt"), folder.path("plain.pt")).unwrap();
     let ran = folder.run(&["import", "plain.pt", "--to", "m.safetensors"]);

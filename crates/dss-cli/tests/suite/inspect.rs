@@ -67,7 +67,7 @@ fn nothing_is_written_through_links() {
 }
 
 #[test]
-fn a_checkpoint_alone_writes_where_it_is_told() {
+fn a_checkpoint_alone_needs_an_output_folder() {
     let folder = Folder::new();
     trained(&folder, &["--set", "bidirectional=true"]);
     let checkpoint = "run/last/model.safetensors";

@@ -373,7 +373,7 @@ fn export_and_import() {
     assert_eq!(answer("full.safetensors"), answer(text(&model)));
     assert_eq!(answer("slim.safetensors"), answer("back.safetensors"));
     let same = folder.run(&["export", "full.safetensors", "--to", "full.safetensors"]);
-    same.fails(2, &["is the file that is read"]);
+    same.fails(2, &["is also the input file"]);
     folder.run(&["export", text(&clip()), "--to", "x"]).fails(1, &["word.wav", "not a model"]);
     // A card beside each file, and no other file overwritten.
     let card = std::fs::read_to_string(folder.path("slim.md")).unwrap();

@@ -195,8 +195,7 @@ fn piped_texts() {
     );
     let text = run(&["-", "--format", "txt"], "cd 2\n").ok();
     assert!(!text.err.contains("read as"), "{text:#?}");
-    run(&["mine.csv", "--format", "csv"], "")
-        .fails(2, &["--format says what standard input holds"]);
+    run(&["mine.csv", "--format", "csv"], "").fails(2, &["--format is for standard input"]);
     run(&["-"], "").fails(1, &["standard input", "the text is empty"]);
     folder.run(&["predict", "mine", "mine.csv"]).ok();
 }
@@ -310,7 +309,7 @@ fn a_loss_that_is_not_finite() {
 }
 
 #[test]
-fn texts_are_foreseen() {
+fn texts_are_scored() {
     let folder = Folder::new();
     std::fs::write(folder.path("a.txt"), "to be or not to be, ".repeat(60)).unwrap();
     folder.run(&["train", "lm"]).fails(1, &["--data FILE", "dss data get lm"]);
@@ -390,7 +389,7 @@ fn starts_at_once_choose_other_directories() {
 
 /// Labels and names of files come from anywhere.
 #[test]
-fn labels_give_no_orders_to_the_terminal() {
+fn labels_cannot_control_the_terminal() {
     let folder = Folder::new();
     let rows = (0..40).map(|i| format!("{},{},{}\n", ["\u{1b}[31mred", "b"][i % 2], i % 2, i % 3));
     let data = folder.path("\u{1b}[2Jdata.csv");
@@ -465,7 +464,7 @@ fn evaluation_finds_the_data_again() {
     assert!(card.contains("| test | accuracy ") && card.contains("`train.epochs` | 1 |"), "{card}");
 
     std::fs::rename(folder.path("d"), folder.path("e")).unwrap();
-    folder.run(&["eval", "run"]).fails(1, &["/d", "does not exist any more", "--data"]);
+    folder.run(&["eval", "run"]).fails(1, &["/d", "no longer exists", "--data"]);
     assert_eq!(folder.run(&["eval", "run", "--data", "e", "--json"]).ok().out, scores);
 }
 
@@ -487,7 +486,9 @@ fn evaluation_and_resume_take_the_file_that_is_named() {
     let other = folder.run(&["eval", "run", "--data", "b.csv"]).ok().err;
     assert!(other.contains("b.csv: 40 rows") && other.contains("split differently"), "{other}");
     let resume = ["train", "files", "--resume", "--out", "run", "--data", "b.csv"];
-    folder.run(&[&resume[..], &["--set", "epochs=2"]].concat()).fails(1, &["the data has changed"]);
+    folder
+        .run(&[&resume[..], &["--set", "epochs=2"]].concat())
+        .fails(1, &["the data have changed"]);
     // In another folder, under the same name.
     std::fs::create_dir(folder.path("moved")).unwrap();
     std::fs::rename(folder.path("a.csv"), folder.path("moved/a.csv")).unwrap();
@@ -497,7 +498,7 @@ fn evaluation_and_resume_take_the_file_that_is_named() {
 
 /// The last line of the result is a command that trains for longer, whichever limit ended the run.
 #[test]
-fn the_hint_to_train_longer_does() {
+fn the_hint_to_train_longer_works() {
     for (limits, steps) in
         [("epochs=1", 20), ("epochs=2 max_steps=5", 10), ("epochs=1 max_steps=10", 20)]
     {

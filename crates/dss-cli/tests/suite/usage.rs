@@ -89,7 +89,7 @@ fn wrong_settings_are_wrong_usage() {
     train(&["--preset", "papr"])
         .fails(2, &["no preset `papr`", "laptop, causal, paper", "config list"]);
     train(&["--config", "none.toml"]).fails(2, &["cannot read none.toml"]);
-    let ran = train(&["--device", "cuda"]).fails(2, &["no device `cuda`", "CPU", "hint: "]);
+    let ran = train(&["--device", "cuda"]).fails(2, &["unknown device `cuda`", "CPU", "hint: "]);
     assert!(!ran.err.contains("Cargo.toml"), "{ran:?}");
     train(&["--set", "min_length=900"]).fails(2, &["task.max_length", "902"]);
     train(&["--set", "task.train=9000000000000000000"]).fails(2, &["task.train", "2^32"]);
@@ -143,7 +143,7 @@ fn messages_say_what_they_are_about() {
     let shown = run("config show files --set scale=standardize").ok().out;
     assert!(shown.contains("scale = \"standardise\""), "{shown}");
     let listed = run("config list").ok().out;
-    for line in ["Λ starts at random (§4.1)", "No layer sees further than 128 steps (§4.1)"] {
+    for line in ["Λ is initialised at random (§4.1)", "No layer sees further than 128 steps (§4.1)"] {
         assert!(listed.contains(line), "{listed}");
     }
 }
@@ -171,7 +171,7 @@ fn a_directory_without_a_run() {
 }
 
 #[test]
-fn data_that_is_not_there() {
+fn a_missing_data_path_is_an_error() {
     let folder = Folder::new();
     let ran = folder.run(&["train", "smnist", "--data", "nowhere", "--quiet"]);
     ran.fails(2, &["nowhere", "hint: ", "--data"]);

@@ -11,7 +11,7 @@ pub(super) fn decode(bytes: &[u8], most: usize) -> Result<Audio, String> {
     let info = reader.streaminfo();
     let (channels, bits) = (info.channels as usize, info.bits_per_sample);
     if channels == 0 || info.sample_rate == 0 || !(4..=32).contains(&bits) {
-        return Err("its header makes no sense; get the file again".into());
+        return Err("its header is invalid; get the file again".into());
     }
     let announced = info.samples.filter(|&n| n > 0).map(|n| n.saturating_mul(channels as u64));
     if let Some(n) = announced.filter(|&n| n > most as u64) {
@@ -37,9 +37,10 @@ pub(super) fn decode(bytes: &[u8], most: usize) -> Result<Audio, String> {
         buffer = block.into_buffer();
     }
     match announced {
-        Some(n) if n != samples.len() as u64 => {
-            Err(format!("cut short: {n} samples are announced, {} follow", samples.len()))
-        }
+        Some(n) if n != samples.len() as u64 => Err(format!(
+            "cut short: the header announces {n} samples, but {} follow",
+            samples.len()
+        )),
         _ => Ok(Audio { rate: info.sample_rate, channels, bits, samples }),
     }
 }
@@ -48,6 +49,6 @@ fn damaged(error: Error) -> String {
     match error {
         Error::IoError(error) => format!("cut short ({error})"),
         Error::FormatError(what) => format!("damaged FLAC ({what})"),
-        Error::Unsupported(what) => format!("FLAC that is not read ({what})"),
+        Error::Unsupported(what) => format!("unsupported FLAC ({what})"),
     }
 }

@@ -27,10 +27,10 @@ use crate::{Error, Result, io};
 
 /// The most samples of a file, all channels together: over an hour at 16 kHz.
 const SAMPLES: usize = 1 << 26;
-/// The most bytes of a FLAC file, which is decoded when all of it is there.
+/// The most bytes of a FLAC file, which is decoded once it is complete.
 const FLAC_BYTES: usize = 1 << 28;
 
-/// How the samples of a file follow each other.
+/// The format of the samples of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoundFormat {
     /// Steps per second.
@@ -67,7 +67,7 @@ pub fn mono(samples: &[f32], channels: usize) -> impl Iterator<Item = f32> {
     steps.map(move |step| step.iter().sum::<f32>() / channels as f32)
 }
 
-/// Decodes sound as its bytes arrive: WAV at once, FLAC when all of it is there. Whole files are read the same way.
+/// Decodes sound as its bytes arrive: WAV at once, FLAC once it is complete. Whole files are read in the same way.
 #[derive(Clone, Debug)]
 pub struct SoundReader {
     kind: Kind,
@@ -77,7 +77,7 @@ pub struct SoundReader {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// The first bytes, which will tell.
+    /// The first bytes, until the format is known.
     Unknown(Vec<u8>),
     Wav(WavReader),
     Flac(Vec<u8>, Option<SoundFormat>),
@@ -85,7 +85,7 @@ enum Kind {
 }
 
 impl SoundReader {
-    /// For WAV or FLAC; which one it is, the first four bytes say.
+    /// A reader for WAV or FLAC; the first four bytes tell which.
     pub fn new() -> Self {
         Self { kind: Kind::Unknown(Vec::new()), most: SAMPLES }
     }
@@ -95,13 +95,13 @@ impl SoundReader {
         matches!(first.first_chunk(), Some(b"RIFF" | b"fLaC"))
     }
 
-    /// For samples of one channel without any header.
+    /// A reader for samples of one channel without a header.
     pub fn raw(coding: Coding, rate: u32) -> Self {
         let format = SoundFormat { rate, channels: 1, bits: coding.bits() };
         Self { kind: Kind::Raw(format, Samples::new(coding, 1)), most: SAMPLES }
     }
 
-    /// How the samples follow each other, as soon as it is known.
+    /// The format of the samples, as soon as it is known.
     pub fn format(&self) -> Option<SoundFormat> {
         match &self.kind {
             Kind::Unknown(_) => None,
@@ -161,7 +161,7 @@ impl Default for SoundReader {
     }
 }
 
-/// Reads a WAV or FLAC file; which one it is, its first bytes say.
+/// Reads a WAV or FLAC file; its first bytes tell which.
 pub fn read(path: &Path) -> Result<Audio> {
     decode(&io::read(path)?, SAMPLES).map_err(|what| Error::content(path, what))
 }
@@ -170,7 +170,7 @@ pub fn read(path: &Path) -> Result<Audio> {
 pub(crate) fn decode(bytes: &[u8], most: usize) -> std::result::Result<Audio, String> {
     let mut reader = SoundReader { most, ..SoundReader::new() };
     let mut samples = Vec::new();
-    // Piece by piece, so that what is too long is noticed before it takes memory.
+    // Piece by piece, so that a file that is too long is refused before it takes memory.
     for piece in bytes.chunks(1 << 16) {
         reader.push(piece, &mut samples)?;
         if samples.len() > most {

@@ -1,4 +1,4 @@
-//! Samples out of bytes, whole steps at a time.
+//! From bytes to samples, whole steps at a time.
 
 /// How samples are written, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Samples {
         Ok(())
     }
 
-    /// At the end of the bytes: no step may be left half done.
+    /// At the end of the bytes: checks that no step is incomplete.
     pub(super) fn finish(&self) -> Result<(), String> {
         let step = self.coding.width() * self.channels;
         match self.pending.is_empty() {

@@ -9,9 +9,9 @@ const FLOAT: u16 = 3;
 /// The format is the first two bytes of a longer code, 24 bytes into the chunk.
 const EXTENSIBLE: u16 = 0xfffe;
 /// Programs that write to a pipe do not know the size of the data: they write 0, or a number from here on (`sox`
-/// 0x7FFFF000, `arecord` 0x80000000, `ffmpeg` 0xFFFFFFFF). The data then go to the end.
+/// 0x7FFFF000, `arecord` 0x80000000, `ffmpeg` 0xFFFFFFFF). The data then extend to the end of the file.
 const UNKNOWN: u32 = 0x7fff_f000;
-/// The longest `fmt ` chunk that is looked at; 40 bytes are usual.
+/// The longest `fmt ` chunk that is accepted; 40 bytes are usual.
 const FORMAT_LIMIT: u32 = 1 << 16;
 
 /// A WAV file, as far as it has arrived.
@@ -31,7 +31,7 @@ enum Stage {
     Chunk,
     /// The body of `fmt `.
     Format { size: usize },
-    /// So many bytes that are not looked at.
+    /// Bytes that are skipped.
     Skip { left: u64 },
     /// The samples: of `size` bytes (`None` = all that come) so many have come.
     Data { samples: Samples, size: Option<u64>, taken: u64 },
@@ -120,13 +120,13 @@ impl WavReader {
         Ok(())
     }
 
-    /// At the end of the bytes: nothing may be missing of what was announced. A recording of unknown length may end
-    /// within a sample.
+    /// At the end of the bytes: checks that all announced data have come. A recording of unknown length may end within
+    /// a sample.
     pub(super) fn finish(&self) -> Result<(), String> {
         match &self.stage {
-            Stage::Data { size: Some(size), taken, .. } if taken < size => {
-                Err(format!("cut short: {size} bytes of samples are announced, {taken} follow"))
-            }
+            Stage::Data { size: Some(size), taken, .. } if taken < size => Err(format!(
+                "cut short: the header announces {size} bytes of samples, but {taken} follow"
+            )),
             Stage::Data { samples, size: Some(_), .. } => samples.finish(),
             Stage::Data { size: None, .. } => Ok(()),
             Stage::Chunk if self.pending.is_empty() => {
@@ -159,7 +159,7 @@ fn read_format(chunk: &[u8]) -> Result<(SoundFormat, Coding), String> {
         (FLOAT, 32) => Coding::F32,
         _ => {
             return Err(format!(
-                "samples of format {code} with {bits} bits; PCM (1) of 8, 16, 24 or 32 bits and float (3) of 32 bits are read"
+                "samples of format {code} with {bits} bits; only PCM (1) of 8, 16, 24 or 32 bits and float (3) of 32 bits can be read"
             ));
         }
     };
@@ -275,7 +275,10 @@ mod tests {
         let late = wav(&[chunk(b"data", &[0; 4]), chunk(b"fmt ", &format(1, 1, 1, 16))]);
         let cases = [
             (other, "not WAV"),
-            (good[..good.len() - 1].to_vec(), "8 bytes of samples are announced, 7 follow"),
+            (
+                good[..good.len() - 1].to_vec(),
+                "the header announces 8 bytes of samples, but 7 follow",
+            ),
             (good[..30].to_vec(), "cut short in its header"),
             (good[..36].to_vec(), "\"data\" is missing"),
             (late, "before their format"),

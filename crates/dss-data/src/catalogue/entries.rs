@@ -77,7 +77,7 @@ pub(super) const ENTRIES: &[CatalogueEntry] = &[
             about: LRA_ABOUT,
             licence: LRA_LICENCE,
             archives: LRA,
-            then: Some("name it for the training: --set task.dir=DIR/lra_release.gz"),
+            then: Some("then train with --set task.dir=DIR/lra_release.gz"),
             ..ONE_VERSION
         }),
         picture: true,

@@ -1,4 +1,4 @@
-//! What is known of the data of every task: the files that hold them, where they are published, and their checksums.
+//! The data of every task: their files, where they are published, and their checksums.
 
 mod entries;
 mod presence;
@@ -13,14 +13,14 @@ pub use self::presence::{CompleteForm, Presence};
 pub use self::status::{Availability, Publication, Status, list};
 #[cfg(feature = "download")]
 pub(crate) use self::sums::sha256;
-pub use self::sums::{Verdict, judge};
+pub use self::sums::{Verdict, compare_with_published};
 
-/// The data of a task, or of several that read the same.
+/// The data of a task, or of several tasks that read the same data.
 #[derive(Debug)]
 pub struct CatalogueEntry {
     /// Names of the tasks.
     pub tasks: &'static [&'static str],
-    /// Whether the examples are made, unless `task.dir` names files.
+    /// Whether the examples are generated, unless `task.dir` names files.
     pub generated: bool,
     /// Any one of these is enough.
     pub forms: &'static [FileSet],
@@ -47,9 +47,9 @@ pub struct FileSet {
 /// The publication of a data set.
 #[derive(Debug)]
 pub struct Official {
-    /// Name of the data set, and whose it is.
+    /// Name of the data set, and its authors.
     pub about: &'static str,
-    /// Under which terms.
+    /// Its licence.
     pub licence: &'static str,
     /// The files to fetch: all of them.
     pub archives: &'static [Archive],
@@ -66,7 +66,7 @@ pub struct Archive {
     pub name: &'static str,
     /// Where it is.
     pub url: &'static str,
-    /// Its size, or about that.
+    /// Its size, at least approximately.
     pub bytes: u64,
     /// Its SHA-256, where one is known.
     pub sha256: Option<&'static str>,
@@ -77,7 +77,7 @@ pub struct Archive {
 pub struct FileChecksum {
     /// Its name, without `.gz`.
     pub name: &'static str,
-    /// SHA-256 of what it unpacks to.
+    /// SHA-256 of the unpacked file.
     pub sha256: &'static str,
 }
 
@@ -149,7 +149,7 @@ mod tests {
                 assert!(official.archive(archive.name).is_some());
                 assert!(archive.bytes > 0);
             }
-            // What is fetched is a form that is read, or something is left to do.
+            // A fetched file can be read as it is, or there is a next command.
             let fetched = |form: &FileSet| {
                 form.files.iter().all(|names| {
                     let named = |a: &Archive| {

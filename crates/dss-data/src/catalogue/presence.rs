@@ -1,4 +1,4 @@
-//! Whether the data of a task are there.
+//! Whether the data of a task are present.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct Presence {
     pub found: Option<CompleteForm>,
     /// The missing files of the form that is nearest to complete.
     pub missing: Vec<&'static str>,
-    /// Whether some of its files are there.
+    /// Whether some of its files are present.
     pub partly: bool,
 }
 
@@ -27,7 +27,7 @@ pub struct CompleteForm {
     pub files: Vec<PathBuf>,
 }
 
-/// The place that the settings of a task name: `task.dir` or `task.path`.
+/// The place that the settings of a task give: `task.dir` or `task.path`.
 pub(crate) fn given(config: &TaskConfig, data_dir: Option<&Path>) -> Option<PathBuf> {
     config.place().map(|place| io::resolve(place, data_dir))
 }
@@ -39,7 +39,7 @@ impl CatalogueEntry {
             true => data_dir.map(Path::to_owned),
             false => Some(io::resolve(dir, data_dir)),
         };
-        let presence = top.map(|top| self.look(&top)).unwrap_or_default();
+        let presence = top.map(|top| self.find_in(&top)).unwrap_or_default();
         presence.found.ok_or_else(|| Error::Missing {
             what: format!("{} (each file plain or .gz)", self.wanted().join("; or ")),
             looked: presence.looked,
@@ -58,7 +58,7 @@ impl CatalogueEntry {
     }
 
     /// Looks for the data in a folder, which is the data folder or one that the settings name.
-    pub fn look(&'static self, top: &Path) -> Presence {
+    pub fn find_in(&'static self, top: &Path) -> Presence {
         let mut looked: Vec<PathBuf> = Vec::new();
         for folder in self.forms.iter().flat_map(|form| form.folders) {
             let place = if folder.is_empty() { top.to_owned() } else { top.join(folder) };
@@ -71,7 +71,7 @@ impl CatalogueEntry {
             let here =
                 |form: &&FileSet| form.folders.iter().any(|folder| *place == top.join(folder));
             for form in self.forms.iter().filter(here) {
-                let (files, missing) = form.look(place);
+                let (files, missing) = form.find_in(place);
                 if missing.is_empty() {
                     let found = Some(CompleteForm { form, files });
                     return Presence { looked, found, missing, partly: false };
@@ -88,7 +88,7 @@ impl CatalogueEntry {
 
 impl FileSet {
     /// The files that are there, and the names of those that are not.
-    fn look(&self, place: &Path) -> (Vec<PathBuf>, Vec<&'static str>) {
+    fn find_in(&self, place: &Path) -> (Vec<PathBuf>, Vec<&'static str>) {
         let (mut files, mut missing) = (Vec::new(), Vec::new());
         for names in self.files {
             let folder = |name: &&str| {
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn complete_partial_and_absent() {
         let dir = tempfile::tempdir().unwrap();
-        let look = || entry("smnist").unwrap().look(dir.path());
-        let absent = look();
+        let find = || entry("smnist").unwrap().find_in(dir.path());
+        let absent = find();
         assert!(absent.found.is_none() && absent.missing.len() == 4 && !absent.partly);
         assert_eq!(absent.looked, [dir.path().to_owned(), dir.path().join("mnist")]);
 
@@ -126,10 +126,10 @@ mod tests {
             let name = if i == 1 { "train-labels.idx1-ubyte.gz" } else { name };
             fs::write(dir.path().join("mnist").join(name), "").unwrap();
             if i == 2 {
-                assert_eq!((look().missing, look().partly), (vec!["t10k-labels-idx1-ubyte"], true));
+                assert_eq!((find().missing, find().partly), (vec!["t10k-labels-idx1-ubyte"], true));
             }
         }
-        let found = look().found.unwrap();
+        let found = find().found.unwrap();
         assert_eq!((found.form.about, found.files.len()), ("the four idx files of MNIST", 4));
         assert!(found.files[1].ends_with("mnist/train-labels.idx1-ubyte.gz"));
     }
@@ -139,12 +139,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let speech = entry("speech").unwrap();
         fs::write(dir.path().join("yes"), "").unwrap();
-        assert!(speech.look(dir.path()).found.is_none());
+        assert!(speech.find_in(dir.path()).found.is_none());
         fs::create_dir_all(dir.path().join("speech_commands/train/yes")).unwrap();
-        let found = speech.look(dir.path()).found.unwrap();
+        let found = speech.find_in(dir.path()).found.unwrap();
         assert_eq!(found.files, [dir.path().join("speech_commands/train/yes")]);
         fs::create_dir(dir.path().join("speech_commands_v0.02.tar.gz")).unwrap();
-        assert_eq!(speech.look(dir.path()).found.unwrap().form.about, "a folder for each word");
+        assert_eq!(speech.find_in(dir.path()).found.unwrap().form.about, "a folder for each word");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The data of a task in short: are they there, what is missing, how to get them.
+//! A summary of the data of a task: whether they are present, what is missing, how to get them.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use crate::{TaskConfig, make};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Availability {
-    /// Its data are made on the fly.
+    /// Its data are generated on the fly.
     Generated,
-    /// Its data are there.
+    /// Its data are present.
     There,
-    /// Its data are not there.
+    /// Its data are missing.
     Missing,
     /// It reads the user's own files.
     Own,
@@ -32,7 +32,7 @@ pub struct Status {
     pub about: &'static str,
     /// Whether it can be trained on.
     pub state: Availability,
-    /// The files or folders that are there.
+    /// The files or folders that were found.
     pub files: Vec<PathBuf>,
     /// Their form.
     pub form: Option<&'static str>,
@@ -44,11 +44,11 @@ pub struct Status {
     pub partly: bool,
     /// Every folder that was searched.
     pub looked: Vec<PathBuf>,
-    /// Files that were fetched in part.
+    /// Files that were downloaded in part.
     pub parts: Vec<PathBuf>,
     /// How to fetch them.
     pub get: Option<Publication>,
-    /// The command that makes them.
+    /// The command that generates them.
     pub make: Option<String>,
 }
 
@@ -59,9 +59,9 @@ pub struct Publication {
     pub command: String,
     /// A short description.
     pub about: &'static str,
-    /// Its size, or about that.
+    /// Its size, at least approximately.
     pub bytes: u64,
-    /// Its terms.
+    /// Its licence.
     pub licence: &'static str,
     /// Where it is.
     pub urls: Vec<&'static str>,
@@ -101,7 +101,7 @@ fn status(task: &'static str, data_dir: Option<&Path>) -> Status {
     status.state = Availability::Missing;
     status.wanted = entry.wanted();
     let Some(top) = data_dir else { return status };
-    let presence = entry.look(top);
+    let presence = entry.find_in(top);
     status.looked = presence.looked;
     (status.missing, status.partly) = (presence.missing, presence.partly);
     if let Some(found) = presence.found {
@@ -153,12 +153,12 @@ impl Display for Status {
                 let looked: Vec<_> = self.looked.iter().map(|p| p.display().to_string()).collect();
                 lines.push(match looked.is_empty() {
                     true => {
-                        "no data folder was given: --data DIR, or the variable DSS_DATA".to_owned()
+                        "no data folder was given; use --data DIR or the environment variable DSS_DATA".to_owned()
                     }
                     false => format!("looked in {}", looked.join(", ")),
                 });
                 if self.partly {
-                    lines.push(format!("the rest is there, but not {}", self.missing.join(", ")));
+                    lines.push(format!("only this is missing: {}", self.missing.join(", ")));
                 }
                 for part in &self.parts {
                     let size = part.metadata().map_or(0, |m| m.len());
@@ -214,7 +214,10 @@ mod tests {
         assert!(of("smnist").to_string().contains("1.2 kB already downloaded"));
         fs::write(dir.path().join("train-images-idx3-ubyte"), "").unwrap();
         let text = of("smnist").to_string();
-        assert!(text.contains("but not train-labels-idx1-ubyte, t10k-images"), "{text}");
+        assert!(
+            text.contains("only this is missing: train-labels-idx1-ubyte, t10k-images"),
+            "{text}"
+        );
         for archive in entry("smnist").unwrap().official.as_ref().unwrap().archives {
             fs::write(dir.path().join(archive.name), "").unwrap();
         }

@@ -11,22 +11,23 @@ use crate::hash::hex;
 use crate::io as files;
 use crate::{Error, Result};
 
-/// What the checksum of a file says.
+/// The result of comparing the checksum of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It is the published file, or unpacks to the same.
     Official,
-    /// It has the name of a published archive but another content.
+    /// It has the name of a published archive but different content.
     Mismatch,
-    /// It has the name of a published file but another content, as other data sets in the same form have.
+    /// It has the name of a published file but different content, like other data sets in the same format.
     Other,
     /// No checksum is known for this name.
     Unknown,
 }
 
-/// SHA-256 of a file of a data set, in hex, and what it says. `progress` is told how many bytes were read.
-pub fn judge(
+/// SHA-256 of a file of a data set, in hex, and the result of comparing it. `progress` receives the number of bytes
+/// read.
+pub fn compare_with_published(
     entry: Option<&CatalogueEntry>,
     path: &Path,
     progress: &mut dyn FnMut(u64),
@@ -47,7 +48,7 @@ pub fn judge(
     Ok((found, if archive.is_some() { Verdict::Mismatch } else { Verdict::Unknown }))
 }
 
-/// SHA-256 in hex of all that comes. `progress` is told how many bytes were read.
+/// SHA-256 of everything that is read, in hex. `progress` receives the number of bytes read.
 pub(crate) fn sha256(from: &mut impl Read, progress: &mut dyn FnMut(u64)) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -100,7 +101,7 @@ mod tests {
         let verdict = |name: &str, content: &[u8]| {
             let path = dir.path().join(name);
             std::fs::write(&path, content).unwrap();
-            judge(Some(&ENTRY), &path, &mut |_| {}).unwrap()
+            compare_with_published(Some(&ENTRY), &path, &mut |_| {}).unwrap()
         };
         assert_eq!(verdict("a.tar.gz", b"abc"), (ABC.to_owned(), Verdict::Official));
         assert_eq!(verdict("a.tar.gz", b"abd").1, Verdict::Mismatch);
@@ -111,8 +112,9 @@ mod tests {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(b"abc").unwrap();
         assert_eq!(verdict("loose.gz", &gz.finish().unwrap()).1, Verdict::Official);
-        let error =
-            judge(Some(&ENTRY), &dir.path().join("none"), &mut |_| {}).unwrap_err().to_string();
+        let error = compare_with_published(Some(&ENTRY), &dir.path().join("none"), &mut |_| {})
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("none"), "{error}");
     }
 }

@@ -9,9 +9,9 @@ use crate::{Error, Result, io, table};
 /// Columns that [`first`] looks at.
 const FIRST_COLUMNS: usize = 64;
 
-/// Is given the number of a line (from 1) and its bytes.
+/// Receives the number of a line (from 1) and its bytes.
 pub(crate) type Visit<'a> = dyn FnMut(u64, &[u8]) -> Result<()> + 'a;
-/// Is given the number of a line (from 1) and its cells.
+/// Receives the number of a line (from 1) and its cells.
 pub(crate) type VisitCells<'a> = dyn FnMut(u64, &[&[u8]]) -> Result<()> + 'a;
 
 /// Visits every line that is not empty, without its end.

@@ -1,4 +1,4 @@
-//! Looks over the data of a task: what is there, whether it is what was published, and what is wrong with it.
+//! Checks the data of a task: what is there, whether it is what was published, and what is wrong with it.
 
 mod sample;
 mod show;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub use self::sample::{Sample, text as token_text};
 pub use self::split::{Lengths, SplitReport, ValueRange};
-use crate::catalogue::{self, Verdict, given, judge};
+use crate::catalogue::{self, Verdict, compare_with_published, given};
 use crate::note::{Note, skipped_entries};
 use crate::task::Split;
 use crate::units::bytes;
@@ -47,11 +47,11 @@ pub struct FileReport {
     pub bytes: Option<u64>,
     /// Its SHA-256; `None` for a folder.
     pub sha256: Option<String>,
-    /// What that says; `None` for a folder.
+    /// The result of comparing it; `None` for a folder.
     pub verdict: Option<Verdict>,
 }
 
-/// What goes in and what is asked for.
+/// The input and the target of an example.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shape {
     /// Number of token ids, for token tasks.
@@ -77,7 +77,7 @@ impl Report {
     }
 }
 
-/// Loads a task, faulty files left out and listed, and looks at every example.
+/// Loads a task, with faulty files left out and listed, and examines every example.
 ///
 /// Data that cannot be loaded at all are a fault in the report, not an error.
 pub fn check(config: &TaskConfig, data_dir: Option<&Path>, progress: &dyn Fn(&str)) -> Report {
@@ -110,7 +110,7 @@ impl Report {
         let given = given(config, data_dir);
         // What is generated reads only what is named.
         let data_dir = data_dir.filter(|_| entry.is_some_and(|entry| !entry.generated));
-        let found = given.as_deref().or(data_dir).and_then(|top| entry?.look(top).found);
+        let found = given.as_deref().or(data_dir).and_then(|top| entry?.find_in(top).found);
         let named = given.into_iter().filter(|path| path.exists()).collect();
         for path in found.map_or(named, |found| found.files) {
             match FileReport::examine(entry, &path, progress) {
@@ -176,7 +176,7 @@ impl FileReport {
         let size = path.metadata().map(|m| m.len()).unwrap_or(0);
         let of = bytes(size);
         let mut told = 0;
-        let (sha256, verdict) = judge(entry, path, &mut |n| {
+        let (sha256, verdict) = compare_with_published(entry, path, &mut |n| {
             // Small files are quick: no progress for them.
             if n >= told + (64 << 20) {
                 told = n;

@@ -1,4 +1,4 @@
-//! One example, to be looked at.
+//! One example, as text or a picture.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// An example in words and pictures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// The right answer.
+    /// The target.
     pub target: String,
     /// The sequence, or both of a pair: text, a picture of characters, or one curve per channel.
     pub inputs: Vec<String>,

@@ -49,7 +49,7 @@ impl Display for FileReport {
             let verdict = match self.verdict {
                 Some(Verdict::Official) => "the published file",
                 Some(Verdict::Mismatch) => "NOT the published file",
-                Some(Verdict::Other) => "another file than the published one",
+                Some(Verdict::Other) => "not the published file",
                 Some(Verdict::Unknown) | None => "nothing to compare with",
             };
             writeln!(f, "{:<NAME$}SHA-256 {sha256}: {verdict}", "")?;

@@ -1,4 +1,4 @@
-//! One split: every example is looked at.
+//! Examines every example of a split.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::{Dataset, Example, Input, InputKind, Target, TargetKind, TaskSpec};
 /// Examples that are read at once.
 const BLOCK: usize = 256;
 
-/// What a split holds.
+/// The contents of a split.
 #[derive(Clone, Debug, Serialize)]
 pub struct SplitReport {
     /// Name of the split.
@@ -18,7 +18,7 @@ pub struct SplitReport {
     pub examples: usize,
     /// Lengths of the sequences.
     pub lengths: Option<Lengths>,
-    /// How often each class occurs: over examples, or over the positions that are asked.
+    /// How often each class occurs: over examples, or over the positions that have a target.
     pub labels: Vec<(String, u64)>,
     /// The numbers of the input.
     pub values: Option<ValueRange>,
@@ -45,7 +45,7 @@ pub struct Lengths {
     pub max: u32,
 }
 
-/// Numbers in short.
+/// A summary of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ValueRange {
     /// The smallest.
@@ -114,7 +114,7 @@ impl SplitCounts {
                 }
                 if spec.pair != example.second.is_some() {
                     fault = fault.or(Some(
-                        "expected a pair of sequences and found one, or the reverse".into(),
+                        "expected a pair of sequences and found one, or vice versa".into(),
                     ));
                 }
                 fault.or(self.target(spec, &example.target))
@@ -151,7 +151,7 @@ impl SplitCounts {
                 }
                 values.len() / channels
             }
-            _ => return Some("tokens where numbers should be, or the reverse".into()),
+            _ => return Some("tokens where numbers should be, or vice versa".into()),
         };
         self.lengths.push(len as u32);
         if len > spec.len {
@@ -187,14 +187,14 @@ impl SplitCounts {
                     return Some("the target is NaN or infinite".into());
                 }
             }
-            // NaN: nothing is asked.
+            // NaN: no target.
             (Target::PositionValues(values), TargetKind::PositionValues { .. }) => {
                 let asked: Vec<f32> = values.iter().copied().filter(|v| !v.is_nan()).collect();
                 if !self.targets.add(&asked) {
                     return Some("a target is infinite".into());
                 }
             }
-            _ => return Some("a target of another kind than the task's".into()),
+            _ => return Some("a target that is not of the task's kind".into()),
         }
         None
     }
@@ -353,7 +353,7 @@ mod tests {
             "example 1: token 9, but there are only 5",
             "example 2: 5 positions, but the model takes 4",
             "example 3: class 2 does not exist",
-            "example 4: tokens where numbers should be, or the reverse",
+            "example 4: tokens where numbers should be, or vice versa",
             "example 5: a.wav: cut short",
         ];
         assert_eq!(report.faults, expected);

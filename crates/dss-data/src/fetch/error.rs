@@ -64,7 +64,7 @@ pub enum FetchError {
         times: u32,
     },
     /// The disk is too small.
-    #[error("no room for {}: {}", path.display(), room(*needed, *free))]
+    #[error("not enough space for {}: {}", path.display(), room(*needed, *free))]
     NoRoom {
         /// The file.
         path: PathBuf,
@@ -127,23 +127,23 @@ impl FetchError {
         match self {
             Self::Request { .. } => "`dss data list` says which data there are and how to get them",
             Self::Unreachable { .. } => {
-                "check the network, or give another place with --url; a file fetched by other means may be put into the data folder"
+                "check the network, or give another address with --url; you can also put the file into the data folder yourself"
             }
             Self::Status { code: 404 | 410, .. } => {
-                "the file has moved: give its new place with --url, or put the file into the data folder yourself"
+                "the file has moved: give its new address with --url, or put the file into the data folder yourself"
             }
             Self::Status { code: 401 | 403, .. } => {
-                "the server refuses to send it: give another place with --url, or put the file into the data folder yourself"
+                "the server refuses to send it: give another address with --url, or put the file into the data folder yourself"
             }
             Self::TooLong { .. } | Self::Restarts { .. } => {
-                "give another place with --url, or put the file into the data folder yourself"
+                "give another address with --url, or put the file into the data folder yourself"
             }
-            Self::Status { .. } => "try again later, or give another place with --url",
+            Self::Status { .. } => "try again later, or give another address with --url",
             Self::Broken { .. } | Self::Interrupted { .. } => {
                 "the same command continues from there"
             }
             Self::NoRoom { .. } => {
-                "make room, or name another folder with --to; the same command continues from there"
+                "free some space, or choose another folder with --to; the same command continues from there"
             }
             Self::Checksum { .. } => {
                 "the same command fetches it again; if the file is right after all, give its SHA-256 with --sha256"
@@ -152,7 +152,7 @@ impl FetchError {
                 "move it away, or give its SHA-256 with --sha256 if it is right"
             }
             Self::Busy { .. } => "wait for the other process",
-            Self::Io { .. } => "name another folder with --to",
+            Self::Io { .. } => "choose another folder with --to",
         }
     }
 
@@ -179,9 +179,9 @@ fn of_total(total: Option<u64>) -> String {
 fn room(needed: Option<u64>, free: Option<u64>) -> String {
     match (needed, free) {
         (Some(needed), Some(free)) => {
-            format!("{} to come, but only {} free", bytes(needed), bytes(free))
+            format!("{} still to come, but only {} free", bytes(needed), bytes(free))
         }
-        (Some(needed), None) => format!("the disk is full, {} to come", bytes(needed)),
+        (Some(needed), None) => format!("the disk is full, with {} still to come", bytes(needed)),
         _ => "the disk is full".into(),
     }
 }

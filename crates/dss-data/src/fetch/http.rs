@@ -1,4 +1,4 @@
-//! One request: the rest of the file if the server goes along, else the whole of it.
+//! One request: for the rest of the file if the server supports that, else for all of it.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,8 +53,8 @@ pub(super) fn while_watching<T>(
     })
 }
 
-/// Asks for what is missing and stores it. `Ok(true)`: the file is complete. `Ok(false)`: the part that was there
-/// is not of this file and was thrown away; ask again.
+/// Asks for what is missing and stores it. `Ok(true)`: the file is complete. `Ok(false)`: the existing part belongs to
+/// another file and was discarded; ask again.
 pub(super) fn attempt(
     agent: &Agent,
     download: &Download,

@@ -1,8 +1,8 @@
-//! Fetching published files over HTTP: with progress, to be gone on with after any interruption, checked, and put in
-//! their place only when complete.
+//! Downloads of published files over HTTP: with progress, resumable after any interruption, checked, and given their
+//! name only when complete.
 //!
-//! While it is fetched, `NAME` is called `NAME.part`; `NAME.part.json` remembers which file of the server it is a part
-//! of. A file with the wrong checksum is kept as `NAME.bad` and never gone on with.
+//! During the download, `NAME` is called `NAME.part`; `NAME.part.json` notes which file of the server it is a part of.
+//! A file with a wrong checksum is kept as `NAME.bad` and never resumed.
 
 mod error;
 mod http;
@@ -25,20 +25,20 @@ use crate::catalogue::sha256;
 pub struct Download {
     /// Where it is: `http://` or `https://`.
     pub url: String,
-    /// The place it gets.
+    /// The path of the complete file.
     pub to: PathBuf,
     /// The SHA-256 that it must have, in lower-case hex.
     pub sha256: Option<String>,
 }
 
-/// How patient to be.
+/// Time limits and retries.
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
-    /// For a connection.
+    /// Time limit for connecting.
     pub connect: Duration,
-    /// For the next bytes.
+    /// Time limit for the next bytes.
     pub stall: Duration,
-    /// Attempts in a row that bring no new byte.
+    /// Attempts in a row without a new byte before giving up.
     pub attempts: u32,
     /// Wait before the second attempt; each further wait is twice as long.
     pub pause: Duration,
@@ -66,25 +66,25 @@ impl Default for RetryPolicy {
 pub enum Event {
     /// The server answers.
     Start {
-        /// Bytes that were there already.
+        /// Bytes downloaded before.
         from: u64,
         /// Size of the whole file, if the server says so.
         total: Option<u64>,
     },
-    /// Bytes of the file that are there.
+    /// Bytes downloaded so far.
     Bytes(u64),
-    /// The part that was there is of no use: it is fetched from the beginning.
+    /// The existing part is of no use: the download starts from the beginning.
     Restart(&'static str),
     /// The connection was lost and is tried again.
     Retry(String),
-    /// All is there; bytes that were checked.
+    /// The file is complete; this many bytes are checked.
     Checking(u64),
 }
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedFile {
-    /// The SHA-256 of the file; `None` for one that was there already and has nothing to be compared with.
+    /// The SHA-256 of the file; `None` for an existing file without a checksum to compare with.
     pub sha256: Option<String>,
     /// Its size.
     pub bytes: u64,
@@ -92,7 +92,7 @@ pub struct FetchedFile {
     pub already: bool,
 }
 
-/// Fetches a file. Raising `stop` ends it within a moment; what has come is kept for the next time.
+/// Downloads a file. Raising `stop` ends it within a moment; what has arrived is kept for the next time.
 pub fn fetch(
     download: &Download,
     patience: &RetryPolicy,

@@ -1,4 +1,4 @@
-//! The file while it is incomplete, and the note which file of which server it is a part of.
+//! The incomplete file, and the note that says which file of which server it is a part of.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -40,7 +40,7 @@ pub(super) struct PartFile {
     /// Bytes that are there.
     pub(super) len: u64,
     pub(super) origin: Origin,
-    /// How often what was there was thrown away.
+    /// How often the part was discarded.
     pub(super) restarts: u32,
     to: PathBuf,
 }
@@ -50,7 +50,7 @@ impl PartFile {
     pub(super) fn open(to: &Path) -> Result<Self, FetchError> {
         let folder = to.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed("create the folder", folder))?;
-        let path = with(to, ".part");
+        let path = with_ending(to, ".part");
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(failed("write", &path))?;
@@ -60,7 +60,7 @@ impl PartFile {
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let len = file.seek(SeekFrom::End(0)).map_err(failed("read", &path))?;
-        let note = fs::read(with(&path, ".json")).ok();
+        let note = fs::read(with_ending(&path, ".json")).ok();
         let origin = note.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
         Ok(Self { path, file, len, origin, restarts: 0, to: to.to_owned() })
     }
@@ -73,7 +73,7 @@ impl PartFile {
     /// Writes down which file it is a part of.
     pub(super) fn belongs_to(&mut self, origin: Origin) -> Result<(), FetchError> {
         if self.origin != origin {
-            let path = with(&self.path, ".json");
+            let path = with_ending(&self.path, ".json");
             let json = serde_json::to_vec(&origin).expect("plain data");
             fs::write(&path, json).map_err(|e| self.full(e, &path))?;
             self.origin = origin;
@@ -81,7 +81,7 @@ impl PartFile {
         Ok(())
     }
 
-    /// Throws away what is there.
+    /// Discards the part.
     pub(super) fn empty(&mut self) -> Result<(), FetchError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(failed("write", &self.path))?;
@@ -117,13 +117,13 @@ impl PartFile {
 
     /// Names it `NAME.bad`.
     pub(super) fn set_aside(self) -> Result<PathBuf, FetchError> {
-        let bad = with(&self.to, ".bad");
+        let bad = with_ending(&self.to, ".bad");
         fs::rename(&self.path, &bad).map_err(failed("rename", &self.path))?;
         self.forget();
         Ok(bad)
     }
 
-    /// What to say when it was told to stop.
+    /// The error after an interruption.
     pub(super) fn interrupted(&self) -> FetchError {
         FetchError::Interrupted {
             kept: self.path.clone(),
@@ -133,8 +133,8 @@ impl PartFile {
     }
 
     fn forget(&self) {
-        // A note without its part does no harm.
-        let _ = fs::remove_file(with(&self.path, ".json"));
+        // A note without its part is harmless.
+        let _ = fs::remove_file(with_ending(&self.path, ".json"));
     }
 
     fn full(&self, error: io::Error, path: &Path) -> FetchError {
@@ -148,7 +148,7 @@ impl PartFile {
 }
 
 /// The path with something at its end.
-pub(super) fn with(path: &Path, end: &str) -> PathBuf {
+pub(super) fn with_ending(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(end);
     name.into()

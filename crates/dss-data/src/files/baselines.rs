@@ -1,4 +1,4 @@
-//! What simple methods reach: the most frequent class (or the mean), and a linear map of plain statistics.
+//! Simple methods to compare with: the most frequent class (or the mean), and a linear map of plain statistics.
 
 use rayon::prelude::*;
 
@@ -6,7 +6,7 @@ use super::statistics::statistics;
 use crate::ridge::{Ridge, RidgeMoments};
 use crate::{Baseline, Dataset, Result, Target, TargetKind, TaskSpec};
 
-/// The map is fitted to at most so many training sequences.
+/// The map is fitted to at most this many training sequences.
 const MOST: usize = 5000;
 /// Strengths of the penalty, relative to the number of sequences; the best one in validation is taken.
 const PENALTIES: [f64; 6] = [1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0];
@@ -42,7 +42,7 @@ impl<'a> Baselines<'a> {
         let moments = RidgeMoments::of_rows(&standardised, scale.len());
         let fitted = PENALTIES.iter().filter_map(|&penalty| {
             let linear = Linear { scale: scale.clone(), ridge: moments.solve(penalty)? };
-            Some((judge(spec, &val, |x| linear.predict(x)), linear))
+            Some((score_method(spec, &val, |x| linear.predict(x)), linear))
         });
         // The highest accuracy (none in a regression), then the least error.
         let best = fitted.min_by(|(a, _), (b, _)| {
@@ -63,11 +63,13 @@ impl<'a> Baselines<'a> {
             }
             _ => "mean of the training".to_owned(),
         };
-        let mut found =
-            vec![Baseline { name: simplest, ..judge(self.spec, &rows, |_| self.mean.clone()) }];
+        let mut found = vec![Baseline {
+            name: simplest,
+            ..score_method(self.spec, &rows, |_| self.mean.clone())
+        }];
         if let Some(linear) = &self.linear {
             let name = "linear map of plain statistics".to_owned();
-            found.push(Baseline { name, ..judge(self.spec, &rows, |x| linear.predict(x)) });
+            found.push(Baseline { name, ..score_method(self.spec, &rows, |x| linear.predict(x)) });
         }
         Ok(found)
     }
@@ -110,7 +112,7 @@ fn standardise(scale: &[(f64, f64)], x: &[f64]) -> Vec<f64> {
 }
 
 /// How good a method is: the accuracy for classes, the errors for values.
-fn judge(spec: &TaskSpec, rows: &[Row], method: impl Fn(&[f64]) -> Vec<f64>) -> Baseline {
+fn score_method(spec: &TaskSpec, rows: &[Row], method: impl Fn(&[f64]) -> Vec<f64>) -> Baseline {
     let (mut right, mut square, mut absolute, mut count) = (0, 0.0, 0.0, 0);
     for (x, target) in rows {
         let answer = method(x);

@@ -10,7 +10,7 @@ use crate::table::{Decimal, Header};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// By extension and by what is in the folder.
+    /// Recognised by extension and by the contents of the folder.
     #[default]
     Auto,
     /// Tables separated by commas.
@@ -39,7 +39,7 @@ impl Format {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delimiter {
-    /// What the first line tells.
+    /// Recognised from the first line.
     #[default]
     #[serde(alias = "")]
     Auto,
@@ -58,7 +58,7 @@ pub enum Delimiter {
 }
 
 impl Delimiter {
-    /// The character; `None` = what the first line tells.
+    /// The character; `None` = recognised from the first line.
     pub(super) fn character(self) -> Option<char> {
         match self {
             Self::Auto => None,
@@ -105,7 +105,7 @@ pub enum Scale {
     /// Numbers are standardised.
     #[default]
     Auto,
-    /// Nothing.
+    /// Numbers stay as they are.
     None,
     /// Mean 0 and standard deviation 1 on the training split, by channel.
     #[serde(alias = "standardize")]
@@ -145,8 +145,8 @@ pub struct FilesConfig {
     pub columns: String,
     /// Whether tables start with a row of names: auto, yes or no.
     pub header: Header,
-    /// Share of the sequences for validation, unless the data have a validation part; 0 = 20 % of less than 1,000
-    /// sequences, 10 % of more.
+    /// Share of the sequences for validation, unless the data have a validation part; 0 = 20 % if there are fewer than
+    /// 1,000 sequences, else 10 %.
     pub val_fraction: f64,
     /// Share of the sequences for testing, unless the data have a test part; 0 = as for validation.
     pub test_fraction: f64,

@@ -1,4 +1,4 @@
-//! Folders: one subfolder per class, and how a path is told to be a table, a pair of arrays, or such a folder.
+//! Folders with one subfolder per class, and recognising whether a path is such a folder, a table or a pair of arrays.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::table::{Decimal, Table, TableOptions};
 use crate::task::Split;
 use crate::{Error, Result, io, units};
 
-/// Reads a path: per split if it has `train` (a folder or a table) inside, else as one heap.
+/// Reads a path: per split if it has `train` (a folder or a table) inside, else all together.
 pub(super) fn read(config: &FilesConfig, path: &Path) -> Result<Vec<(Option<Split>, Records)>> {
     let [train, val, test] = Split::ALL.map(|split| (split, part(path, split)));
     if train.1.is_none() {
@@ -59,8 +59,8 @@ fn read_one(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result<Rec
     }
 }
 
-/// The records with notes on how many and how long they are: where the axes of arrays are in another order, only that
-/// tells.
+/// Adds notes on how many records there are and how long they are: nothing else shows that the axes of an array are
+/// swapped.
 fn with_sizes(name: &str, mut records: Records) -> Records {
     let channels = records.layout.channels();
     let length = |record: &Record| match &record.content {
@@ -126,7 +126,7 @@ fn open(
     names: &[&str],
 ) -> Result<Table> {
     let decimal = match (config.decimal, config.input) {
-        // Commas of a text are not touched.
+        // Commas in a text stay as they are.
         (Decimal::Auto, InputChoice::Text) => Decimal::Point,
         (decimal, _) => decimal,
     };
@@ -189,7 +189,7 @@ fn read_classes(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result
 /// How a table was read.
 struct TableReading {
     way: String,
-    /// What may be wrong about it.
+    /// A remark on what may be wrong with that.
     remark: Option<String>,
     decimal_comma: bool,
 }

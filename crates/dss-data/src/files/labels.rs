@@ -29,7 +29,8 @@ impl Labels {
         let mut outputs = None;
         for record in records {
             let found = values(&record.label).ok_or_else(|| {
-                let what = "is not a finite number; for names of classes set task.target=class";
+                let what =
+                    "is not a finite number; if labels are class names, set task.target=class";
                 fault(path, record, what)
             })?;
             if *outputs.get_or_insert(found.len()) != found.len() {
@@ -49,19 +50,20 @@ impl Labels {
         for record in records {
             count += 1;
             let name = class_name(&record.label).ok_or_else(|| {
-                fault(path, record, "has several numbers; to predict them set task.target=value")
+                fault(path, record, "has several numbers; to predict them, set task.target=value")
             })?;
             classes.insert(name, 0);
         }
         let fractions = |name: &String| name.parse::<f64>().is_ok_and(|x| x.fract() != 0.0);
         if 2 * classes.len() > count && classes.keys().any(fractions) {
-            let what =
-                "the labels look like measured numbers; set task.target=value to predict them";
+            let what = "the labels look like measurements; to predict them, set task.target=value";
             return Err(Error::content(path, what));
         }
         if classes.len() < 2 {
             let only = classes.into_keys().next().unwrap_or_default();
-            let what = format!("only one class ({only:?}), two are needed. Is task.label right?");
+            let what = format!(
+                "only one class ({only:?}), but at least two are needed; is task.label right?"
+            );
             return Err(Error::content(path, what));
         }
         // Whole numbers in their own order, then names.
@@ -70,7 +72,7 @@ impl Labels {
         Ok(Self::Classes(names.into_iter().zip(0..).collect()))
     }
 
-    /// Whether the names of the classes of so many sequences may be numbers to predict: most of them occur once.
+    /// Whether the class names of this many sequences may be numbers to predict: most of them occur once.
     pub(super) fn look_like_values(&self, sequences: usize) -> bool {
         match self {
             Self::Classes(classes) => {
@@ -81,7 +83,7 @@ impl Labels {
         }
     }
 
-    /// A remark on classes of which there is one example: it is used for training, so that nothing tests them.
+    /// A remark on classes with a single example: it is used for training, so they are never tested.
     pub(super) fn rare<'a>(&self, records: impl Iterator<Item = &'a Record>) -> Option<Note> {
         let Self::Classes(classes) = self else { return None };
         let mut counts = vec![0; classes.len()];

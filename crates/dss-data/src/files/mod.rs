@@ -40,13 +40,13 @@ impl TaskSource for FilesConfig {
         let path = match data_dir.filter(|file| file.is_file()) {
             Some(file) if self.path.is_empty() => file.to_owned(),
             _ if self.path.is_empty() => {
-                let what = "say where the data are: dss train files FILE (a table or a folder)";
+                let what = "no data were given; use dss train files FILE (a table or a folder)";
                 return Err(Error::setting("path", "\"\"", what));
             }
             _ => io::resolve(&self.path, data_dir),
         };
         if !path.exists() {
-            let what = "there is no such file or folder; say where it is: --set task.path=PATH";
+            let what = "there is no such file or folder; give its place with --set task.path=PATH";
             return Err(Error::setting("path", &self.path, what));
         }
         progress(&format!("reading {}", path.display()));
@@ -107,7 +107,7 @@ impl FilesConfig {
         }
         if self.val_fraction + self.test_fraction >= 1.0 {
             let what =
-                format!("with val_fraction = {} nothing is left to train on", self.val_fraction);
+                format!("with val_fraction = {}, nothing is left to train on", self.val_fraction);
             return Err(Error::setting("test_fraction", self.test_fraction, what));
         }
         Ok(())

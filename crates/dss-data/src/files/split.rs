@@ -20,7 +20,7 @@ pub(super) struct Item {
     pub class: u32,
 }
 
-/// Train, val and test: as the data are divided, the missing ones cut from train.
+/// Train, val and test: as the data are divided, with missing ones split off from train.
 pub(super) fn divide(
     config: &FilesConfig,
     path: &Path,
@@ -51,7 +51,7 @@ pub(super) fn divide(
         }
         if part.is_empty() {
             let advice = match labels.look_like_values(all) {
-                true => "of most classes there is one; the labels are numbers: to predict them set task.target=value"
+                true => "most classes have a single sequence; the labels are numbers: to predict them, set task.target=value"
                     .to_owned(),
                 false => format!("add more, or set task.{name}_fraction higher"),
             };
@@ -63,7 +63,7 @@ pub(super) fn divide(
     Ok(splits)
 }
 
-/// A class that only val or test has cannot be learnt, and would lower the score for no fault of the model.
+/// A class that occurs only in val or test cannot be learned, and would lower the score through no fault of the model.
 fn check_classes(path: &Path, splits: &[Vec<Item>; 3], labels: &Labels) -> Result<()> {
     let known: HashSet<u32> = splits[0].iter().map(|item| item.class).collect();
     for (split, items) in Split::ALL.iter().zip(splits) {
@@ -73,8 +73,7 @@ fn check_classes(path: &Path, splits: &[Vec<Item>; 3], labels: &Labels) -> Resul
                 (units::plural(unknown().count() as u64, "sequence"), split.name());
             let class = labels.name(item.class);
             let what = format!(
-                "{split} has classes that train lacks, such as {class:?} ({count} in all): a model cannot learn them; \
-                 move some of them to train, or remove them"
+                "{split} has classes that train lacks, such as {class:?} ({count} in all): a model cannot learn these; move some of their sequences to train, or remove them"
             );
             return Err(Error::content(path, what));
         }

@@ -9,12 +9,12 @@ use super::{FilesConfig, InputChoice, TargetChoice};
 use crate::table::{Header, Table};
 use crate::{Error, Result, io, units};
 
-/// Rows that are looked at before a column without a name is taken for a count of the rows.
+/// Rows that are needed before a column without a name is taken as a count of the rows.
 const INDEX_ROWS: usize = 10;
 /// Usual names of a column that tells the rows apart and says nothing about them.
 const INDEX_NAMES: [&str; 9] =
     ["id", "idx", "index", "row", "rowid", "row_id", "row_number", "uid", "uuid"];
-/// Cells that have to count the columns before a first row is taken for names.
+/// Cells that have to count the columns before a first row is taken as names.
 const COUNTED_CELLS: usize = 10;
 
 /// A table with a label column and either one text column or one column per step; `columns` are the steps of the
@@ -72,8 +72,7 @@ pub(super) fn read_rows(
     {
         let usual = LABEL_NAMES.join(", ");
         let what = format!(
-            "{file}: no column is called {usual}, so the label is taken from {:?}; if it is in another column, say so \
-             with --set task.label=NAME",
+            "{file}: no column is called {usual}, so the label is taken from {:?}; if it is in another column, use --set task.label=NAME",
             names.get(label).map_or("", String::as_str)
         );
         notes.push(what.into());
@@ -228,7 +227,7 @@ pub(super) fn selected(
     places.retain(|&place| Some(place) != label);
     if places.is_empty() {
         let what = format!(
-            "nothing is left beside the label; the table has {}, if {} separate them: else set task.delimiter",
+            "nothing is left besides the label; the table has {} if {} separate them, otherwise set task.delimiter",
             table.describe(),
             table.separator.plural()
         );

@@ -60,7 +60,7 @@ fn open(encoder: &FilesEncoder, path: &Path) -> Result<Table> {
     if let Ok(mut table) = open(given) {
         table.measure()?;
         let labelled = || -> Result<bool> {
-            Ok(table.width() > 1 && RowLabels::of(encoder, &table)?.are_there())
+            Ok(table.width() > 1 && RowLabels::of_table(encoder, &table)?.are_there())
         };
         if place_of_name(encoder, &table).is_some() || table.header.is_none() && labelled()? {
             return Ok(table);
@@ -98,7 +98,7 @@ fn column_of_rows(encoder: &FilesEncoder, table: &mut Table) -> Result<usize> {
     if table.width() == 1 {
         return Ok(0);
     }
-    let labels = RowLabels::of(encoder, table)?;
+    let labels = RowLabels::of_table(encoder, table)?;
     if !labels.are_there() {
         return Err(labels.error(encoder, table));
     }
@@ -126,7 +126,7 @@ struct RowLabels {
 }
 
 impl RowLabels {
-    fn of(encoder: &FilesEncoder, table: &Table) -> Result<Self> {
+    fn of_table(encoder: &FilesEncoder, table: &Table) -> Result<Self> {
         let text = encoder.columns.first().map_or(1, |column| column.index);
         let is_label = |cell: &str| match encoder.classes.is_empty() {
             true => cell.is_empty() || is_number(cell),

@@ -1,10 +1,10 @@
-//! What simple methods reach: the last value, the last season, and a linear map of the known values.
+//! Simple methods to compare with: the last value, the last season, and a linear map of the known values.
 
 use super::windows::Windows;
 use crate::ridge::{Ridge, RidgeMoments};
 use crate::{Baseline, Dataset};
 
-/// The linear map reads at most so many values before the forecast.
+/// The linear map reads at most this many values before the forecast.
 const REACH: usize = 1024;
 /// Strengths of the penalty, relative to the number of windows; the best one in validation is taken.
 const PENALTIES: [f64; 6] = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];

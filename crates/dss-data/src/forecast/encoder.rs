@@ -16,7 +16,7 @@ pub struct Window {
     pub input: Input,
     /// The number that was subtracted from its (standardised) values.
     pub origin: f32,
-    /// How the table was read, in a few words.
+    /// A short description of how the table was read.
     pub description: String,
 }
 

@@ -21,13 +21,14 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
     if let Some(file) = given.as_ref().filter(|path| path.is_file()) {
         return Ok(file.clone());
     }
-    let presence = given.as_ref().map(|top| entry("forecast").expect("a task with data").look(top));
+    let presence =
+        given.as_ref().map(|top| entry("forecast").expect("a task with data").find_in(top));
     let presence = presence.unwrap_or_default();
     let file = presence.found.and_then(|found| found.files.into_iter().next());
     file.ok_or_else(|| Error::Missing {
         what: "a table to forecast".into(),
         looked: if given.as_ref().is_some_and(|top| top.is_dir()) { presence.looked } else { given.into_iter().collect() },
-        hint: "Name any CSV file with --data FILE (or --set task.path=FILE) and, unless it is the last one, its \
+        hint: "Give any CSV file with --data FILE (or --set task.path=FILE) and, unless it is the last one, its \
                column with --set task.column=NAME; ETTh1, 2.6 MB, comes with `dss data get forecast --data DIR`."
             .into(),
     })
@@ -37,7 +38,7 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
 pub(super) struct Series {
     pub(super) column: Column,
     pub(super) values: Vec<f32>,
-    /// How it was read, in a few words.
+    /// A short description of how it was read.
     pub(super) description: String,
     header: Option<Vec<String>>,
 }

@@ -1,4 +1,4 @@
-//! Where the images are: six binary files in a folder or an archive, or four grey idx files.
+//! Finding the images: six binary files in a folder or an archive, or four grey idx files.
 
 use std::path::{Path, PathBuf};
 

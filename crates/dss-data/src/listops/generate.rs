@@ -17,9 +17,9 @@ const OPERATOR_BELOW: u32 = 1 << 30;
 
 /// Draws per random stream. Chunks are numbered, and kept in that order: threads cannot change the result.
 const CHUNK_DRAWS: usize = 512;
-/// Chunks between two looks at how many trees there are.
+/// Chunks between two counts of the trees.
 const WAVE: u64 = 32;
-/// Draws in a row without a new tree after which the settings are taken to allow no more.
+/// After this many draws in a row without a new tree, the settings are assumed to allow no more.
 const FRUITLESS_DRAWS: usize = 1 << 20;
 
 /// One chunk: its trees in order, with a digest of each to know duplicates by.
@@ -28,7 +28,7 @@ struct Chunk {
     digests: Vec<[u8; 16]>,
 }
 
-/// Draws `count` different expressions in generation order, or as many as were found when no new ones turn up.
+/// Draws `count` different expressions in generation order, or fewer if no new ones can be found.
 pub fn generate(
     grammar: &Grammar,
     count: usize,

@@ -30,9 +30,9 @@ use crate::store::{Store, StoreKey};
 use crate::subset::select;
 use crate::{Error, Example, InputKind, Note, Result, Task, TaskSpec, io, limits};
 
-/// Rises when the generator makes other expressions.
+/// Increases when the generator produces different expressions.
 const GENERATOR_VERSION: u32 = 1;
-/// Fewer expressions than this are made in a moment, and not kept.
+/// Fewer expressions than this are generated in a moment, and not cached.
 const KEPT: usize = 10_000;
 
 /// Which trees are drawn and kept.
@@ -189,9 +189,11 @@ impl ListopsConfig {
                 notes.push(format!("the data are generated again: {error}").into());
                 self.generate(progress)
             }),
-            // What cannot be kept can still be used.
+            // Expressions that cannot be cached can still be used.
             (Err(error @ Error::Io { .. }), made) => {
-                notes.push(format!("the generated data are used but not kept: {error}").into());
+                notes.push(
+                    format!("the generated data are used but cannot be cached: {error}").into(),
+                );
                 made.map_or_else(|| self.generate(progress), Ok)
             }
             (Err(error), _) => Err(error),

@@ -1,4 +1,4 @@
-//! Which file holds the text.
+//! Finding the file with the text.
 
 use std::fs;
 use std::io::Read;
@@ -10,7 +10,7 @@ use crate::{Error, Result, io};
 const LIMIT: u64 = 1 << 30;
 /// Folders below a data folder that may hold texts.
 const FOLDERS: [&str; 3] = ["", "text_lm", "tinyshakespeare"];
-/// The text that is taken when a folder has several.
+/// The text that is used if a folder has several.
 const KNOWN: [&str; 3] = ["tinyshakespeare_input.txt", "tinyshakespeare.txt", "input.txt"];
 
 /// The text: named by `path`, or by the data folder, which may be the file itself.
@@ -19,7 +19,7 @@ pub(super) fn text(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
         Error::Missing {
         what: "a text to learn from".into(),
         looked,
-        hint: "Name any text file with --data FILE (or --set task.path=FILE); tiny Shakespeare, 1.1 MB, comes \
+        hint: "Give any text file with --data FILE (or --set task.path=FILE); tiny Shakespeare, 1.1 MB, comes \
                with `dss data get lm --data DIR`."
             .into(),
     }
@@ -44,7 +44,8 @@ pub(super) fn text(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
             0 => looked.push(folder),
             1 => return Ok(folder.join(&texts[0])),
             _ => {
-                let what = format!("several texts ({}); name one: --data FILE", texts.join(", "));
+                let what =
+                    format!("several texts ({}); choose one with --data FILE", texts.join(", "));
                 return Err(Error::content(&folder, what));
             }
         }

@@ -1,10 +1,10 @@
-//! `lm`: say at every position of a text which character (or byte) comes next.
+//! `lm`: predict at every position of a text which character (or byte) comes next.
 //!
-//! The text is split by position: its head is trained on, then comes the validation part, then the test part. An
-//! example is a window of `len` positions. In training the windows of an epoch begin at random, one in each stretch of
-//! `len` positions. In evaluation they are fixed, and every character of the part is scored exactly once: each window
-//! begins with `context` of its length read but not scored, so that no character is judged with less context than that
-//! (the first ones of a part have the end of the part before them as context).
+//! The text is split by position: first the training part, then the validation part, then the test part. An example is
+//! a window of `len` positions. In training the windows of an epoch begin at random, one in each stretch of `len`
+//! positions. In evaluation they are fixed, and every character of the part is scored exactly once: each window begins
+//! with `context` of its length read but not scored, so that no character is judged with less context than that (the
+//! first ones of a part have the end of the part before them as context).
 
 mod find;
 mod windows;
@@ -63,8 +63,8 @@ impl TaskSource for LmConfig {
         progress(&format!("reading {}", path.display()));
         let text = find::read(&path)?;
         let encoder = LmEncoder::for_text(self.unit, &text, self.len)
-            .map_err(|fault| encoder::at(&path, fault))?;
-        let ids = encoder.encode(&text).map_err(|fault| encoder::at(&path, fault))?;
+            .map_err(|fault| encoder::fault_in(&path, fault))?;
+        let ids = encoder.encode(&text).map_err(|fault| encoder::fault_in(&path, fault))?;
         let tokens = Arc::new(Tokens::new(ids, encoder.vocab()));
 
         let n = tokens.len();
@@ -144,7 +144,7 @@ fn spec(name: &str, encoder: &LmEncoder) -> TaskSpec {
 
 /// The ids of a whole text file.
 fn read_ids(encoder: &LmEncoder, path: &Path) -> Result<Vec<u32>> {
-    encoder.encode(&find::read(path)?).map_err(|fault| encoder::at(path, fault))
+    encoder.encode(&find::read(path)?).map_err(|fault| encoder::fault_in(path, fault))
 }
 
 impl ReadFile for LmEncoder {
@@ -168,8 +168,7 @@ pub fn score(encoder: &LmEncoder, path: &Path) -> Result<ScoredText> {
     Ok(ScoredText { windows, spec: spec("lm", encoder), tokens: count })
 }
 
-/// A text as windows: every token but the first, of which nothing can be known, is scored once; half of a window is
-/// context.
+/// A text as windows: every token but the first, which has no context, is scored once; half of a window is context.
 pub struct ScoredText {
     /// The windows.
     pub windows: Arc<dyn Dataset>,

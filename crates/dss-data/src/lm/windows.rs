@@ -135,7 +135,7 @@ pub(super) struct FixedWindows {
 }
 
 impl FixedWindows {
-    /// `part` does not begin with the first token, of which nothing is known; `context < len`.
+    /// `part` must not begin with the first token, which has no context; `context < len`.
     pub(super) fn new(tokens: Arc<Tokens>, part: Range<usize>, len: usize, context: usize) -> Self {
         Self { tokens, part, scored: len - context, context }
     }

@@ -30,7 +30,7 @@ const FREE: u8 = 76;
 /// Distractors need this share of free pixels.
 const FREE_SHARE: f64 = 0.01;
 
-/// One image with its answer.
+/// One image with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathImage {
     /// Whether the two markers are on one path.
@@ -86,7 +86,7 @@ impl Generator {
         PathImage { connected, margin: tiles.margin, pixels }
     }
 
-    /// Everything on top of each other, the brightest pixel wins; then scaled to 0..=255.
+    /// Draws everything on top of each other, the brightest pixel winning, and scales to 0..=255.
     fn render(&self, (targets, others): (&[Segment], &[Segment]), markers: &[Picture]) -> Vec<u8> {
         let Parameters { size, target_contrast, distractor_contrast, .. } = *self.parameters;
         let mut grey = vec![0f64; size * size];
@@ -157,7 +157,7 @@ impl<'a> Scene<'a> {
             self.extend(&mut first, rng)?;
             self.extend(&mut second, rng)?;
         }
-        // The last segment of the first path is never added to the mask: so in the original.
+        // The last segment of the first path is never added to the mask, as in the original.
         self.block(second.pending);
         Some([(origins[0], first.tip), (origins[1], second.tip)])
     }

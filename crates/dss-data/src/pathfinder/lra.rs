@@ -96,7 +96,7 @@ pub(super) fn read(
     let mut top: Option<String> = None;
     let mut same_top = |name: &str, found: &str| match &top {
         Some(top) if top != found => {
-            let what = format!("two sets in one archive: {name} and what is in {top:?}");
+            let what = format!("two data sets in one archive: {name} and the one in {top:?}");
             Err(Error::content(path, what))
         }
         Some(_) => Ok(()),
@@ -163,7 +163,7 @@ pub(super) fn read(
     gone.sort_unstable();
     for name in gone {
         let file = path.join(top.as_deref().unwrap_or("")).join(name);
-        skips.check::<()>(Err(Error::content(&file, "listed in the metadata, but not there")))?;
+        skips.check::<()>(Err(Error::content(&file, "listed in the metadata, but missing")))?;
     }
     if unlisted > 0 {
         let what = "pictures left out because no row of the metadata names them";

@@ -39,9 +39,9 @@ use crate::store::{Store, StoreKey, Writer};
 use crate::subset::select;
 use crate::{Dataset, Encoder, Error, Example, InputKind, Result, Task, TaskSpec, io, limits};
 
-/// Rises when the generator makes other images.
+/// Increases when the generator produces different images.
 const GENERATOR_VERSION: u32 = 1;
-/// Rises when files are decoded in another way.
+/// Increases when files are decoded differently.
 const READER_VERSION: u32 = 1;
 /// Images that are generated before they are stored.
 const CHUNK: u64 = 1000;

@@ -1,4 +1,4 @@
-//! Everything that can be drawn and every turn that can be taken, made once: a generator only looks things up.
+//! Everything that can be drawn and every turn that can be taken, precomputed: a generator only looks things up.
 //!
 //! A path starts in one of 360 whole-degree directions, and then always turns to one of a few points on a circle of
 //! whole pixels: so there are some 400 different segments.

@@ -1,4 +1,4 @@
-//! Documents and pairs on their way into a store: a document that occurs in many pairs is kept once.
+//! Documents and pairs on their way into a store: a document that occurs in many pairs is stored once.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Where pairs come from: AAN as the Long Range Arena has it, or pairs of film reviews.
+//! Finding the pairs: AAN as the Long Range Arena has it, or pairs of film reviews.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ pub(super) enum Pairs {
 const RELEASE: [&str; 3] = ["tsv_data", "lra_release/tsv_data", "lra_release/lra_release/tsv_data"];
 
 impl Pairs {
-    /// What there is in `dir`, or in the data folder: papers if anywhere, else films. `reviews` says where the reviews
-    /// of films are.
+    /// The pairs in `dir`, or in the data folder: papers if there are any, else films. `reviews` is the place of the
+    /// film reviews.
     pub(super) fn find(dir: &str, reviews: &str, data_dir: Option<&Path>) -> Result<Self> {
         let given = (!dir.is_empty()).then(|| io::resolve(dir, data_dir));
         let mut looked = Vec::new();
@@ -97,7 +97,7 @@ fn find_reviews(setting: &str, pairs: &[PathBuf; 3], data_dir: Option<&Path>) ->
     Err(Error::Missing {
         what: format!("the IMDB reviews that {} names", file.display()),
         looked: all,
-        hint: "Say where they are with --set task.reviews=DIR, a folder or archive as the task text takes it."
+        hint: "Give their place with --set task.reviews=DIR, a folder or archive of the same form as for the task text."
             .into(),
     })
 }

@@ -1,8 +1,8 @@
 //! Retrieval: do two documents belong together? Read as characters, or as bytes.
 //!
-//! The data are the paper citations of AAN in the form of the Long Range Arena, or pairs of film reviews in its place.
-//! Each document is kept once, pairs are numbers of documents. The vocabulary is counted on the first L - 1 characters
-//! of both documents of every training pair.
+//! The data are the paper citations of AAN in the form of the Long Range Arena, or pairs of film reviews instead. Each
+//! document is stored once; pairs are numbers of documents. The vocabulary is counted on the first L - 1 characters of
+//! both documents of every training pair.
 
 mod builder;
 mod config;
@@ -27,7 +27,7 @@ use crate::task::Split;
 use crate::{Encoder, Example, InputKind, Note, Result, Target, Task, TaskSpec, subset};
 use dss_format::encoder::quoted;
 
-/// Raised when the stored form changes.
+/// Increases when the stored form changes.
 const VERSION: u32 = 1;
 
 impl TaskSource for RetrievalConfig {

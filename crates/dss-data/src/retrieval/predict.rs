@@ -1,4 +1,4 @@
-//! New pairs: the last two columns of a table, or texts that are taken two by two.
+//! New pairs: the last two columns of a table, or texts taken in pairs.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The clips, decoded once into a store, and what is known of each without touching its samples.
+//! The clips, decoded once into a store, and facts about each that need no access to its samples.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use super::mfcc::mfcc;
 use crate::encoder::{ReadFile, SequencePlace};
 use crate::{Error, Input, Result, audio, io};
 
-/// Samples at 16 kHz; what is short is filled up with silence.
+/// Samples at 16 kHz; short clips are padded with silence.
 pub(super) fn wave(encoder: &SpeechEncoder, samples: impl Iterator<Item = i16>) -> Input {
     let (mean, divisor) = (encoder.mean[0], encoder.divisor[0]);
     let samples = samples.chain(std::iter::repeat(0)).step_by(encoder.stride());

@@ -1,4 +1,4 @@
-//! What the model reads of a clip: the wave itself or its MFCC features. How either is stored and scaled.
+//! The input form of a clip, the waveform or MFCC features, and how each is stored and scaled.
 
 use dss_format::encoder::SoundForm;
 use dss_format::encoder::speech::COEFFICIENTS;

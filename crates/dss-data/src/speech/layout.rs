@@ -1,4 +1,4 @@
-//! What the names of the files say: the word, and the split by folder or by list.
+//! What file names tell: the word, and the split by folder or by list.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! MFCC: what a listener hears in a short frame, as 20 numbers.
+//! MFCC: the spectral shape of a short frame, as 20 numbers.
 //!
 //! Frames of 200 samples (12.5 ms), every 100 samples, centred, the signal reflected at its ends; a periodic Hann
 //! window; the power spectrum; 64 triangles that are evenly spaced and half overlapping on the mel scale

@@ -1,4 +1,4 @@
-//! Speech Commands: which word is said in a clip of one second, from its 16,000 samples (`speech`) or from MFCC
+//! Speech Commands: which word is spoken in a clip of one second, from its 16,000 samples (`speech`) or from MFCC
 //! features (`speech-mfcc`).
 //!
 //! The official archives and folders (`word/clip.wav` and two lists) and folders or archives of the form
@@ -48,11 +48,11 @@ pub enum SplitChoice {
 /// Treatment of clips of less than 16,000 samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Short {
+pub enum ShortClips {
     /// They are left out.
     #[default]
     Drop,
-    /// They are filled up with silence.
+    /// They are padded with silence.
     Pad,
 }
 
@@ -68,7 +68,7 @@ pub struct SpeechConfig {
     /// val, test).
     pub split: SplitChoice,
     /// What to do with clips shorter than 16,000 samples: drop (as the paper does) or pad with zeros.
-    pub short: Short,
+    pub short: ShortClips,
     /// Samples per second: 16000, or 8000 to keep every second sample (not for speech-mfcc).
     pub rate: u32,
     /// Training clips; 0 = all.
@@ -89,7 +89,7 @@ impl Default for SpeechConfig {
             dir: String::new(),
             words: Words::default(),
             split: SplitChoice::default(),
-            short: Short::default(),
+            short: ShortClips::default(),
             rate: RATE,
             train: 0,
             val: 0,
@@ -180,7 +180,7 @@ impl SpeechConfig {
         if !missing.is_empty() {
             notes.push(
                 format!(
-                    "{} of the {} words are there; missing: {}",
+                    "{} of the {} words were found; missing: {}",
                     labels.len(),
                     words.len(),
                     missing.join(", ")
@@ -194,7 +194,7 @@ impl SpeechConfig {
     fn split(&self, path: &Path, clips: &Clips, notes: &mut Vec<Note>) -> Result<[Vec<u32>; 3]> {
         let list = &clips.list;
         let mut kept: Vec<u32> = (0..list.len() as u32).collect();
-        if self.short == Short::Drop {
+        if self.short == ShortClips::Drop {
             kept.retain(|&i| list[i as usize].samples == SAMPLES);
             let short = list.len() - kept.len();
             if short > 0 {
@@ -207,8 +207,7 @@ impl SpeechConfig {
             SplitChoice::Paper => split::random(list, &kept, self.split_seed),
             SplitChoice::Official => {
                 split::official(list, &kept, self.split_seed).ok_or_else(|| {
-                    let what = "no official split: neither validation_list.txt and testing_list.txt nor folders train, val, \
-                                test are there; task.split = \"paper\" splits at random";
+                    let what = "no official split: found neither validation_list.txt and testing_list.txt nor folders train, val, test; task.split = \"paper\" splits at random";
                     Error::content(path, what)
                 })?
             }

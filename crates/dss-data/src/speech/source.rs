@@ -1,4 +1,4 @@
-//! Where the clips are: a folder or an archive.
+//! Finding the clips: in a folder or an archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::catalogue::CLIPS;
 use crate::task::Split;
 use crate::{Error, Result, io};
 
-/// How the official archives are called, but for their version.
+/// The beginning of the official archives' names, before the version.
 const OFFICIAL: &str = "speech_commands_v";
 
 /// `dir` is a setting: a folder or an archive; empty = look in the data folder.

@@ -13,7 +13,7 @@ pub const ALL: [&str; 35] = [
     "seven", "sheila", "six", "stop", "three", "tree", "two", "up", "visual", "wow", "yes", "zero",
 ];
 
-/// Which words are told apart.
+/// Which words are classified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Words {

@@ -1,7 +1,7 @@
 //! IMDB: is a film review positive or negative? Read as characters, or as bytes.
 //!
 //! The vocabulary is counted on the first L - 1 characters of *all* training reviews, those held out for validation
-//! included: no label enters it, and it is the one of the authors (129 ids at L = 2048).
+//! included: it uses no labels, and it is the authors' (129 ids at L = 2048).
 //!
 //! Which reviews are held out depends on their texts and the seed only, so every form of the data gives the same
 //! splits, at every length. Every split has the classes in the proportion of the whole.
@@ -26,7 +26,7 @@ use crate::subset::select;
 use crate::task::Split;
 use crate::{Encoder, Error, Example, InputKind, Note, Result, Task, TaskSpec, subset};
 
-/// Raised when the stored form changes.
+/// Increases when the stored form changes.
 const VERSION: u32 = 1;
 
 impl TaskSource for TextConfig {
@@ -126,7 +126,7 @@ impl TextConfig {
     }
 }
 
-/// A remark when the official data are not all there.
+/// A remark if the official data are incomplete.
 fn incomplete(expected: usize, train: usize, test: usize) -> Option<Note> {
     (train != expected || test != expected).then(|| {
         let what = "test reviews found; the official data have";

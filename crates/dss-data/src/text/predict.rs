@@ -12,7 +12,7 @@ use crate::{Error, Input, Result, io};
 /// The largest text file.
 const FILE_LIMIT: u64 = 64 << 20;
 
-/// Reads the texts of a file; labels beside them are not looked at.
+/// Reads the texts of a file; labels beside them are ignored.
 pub(crate) fn read(encoder: &TextEncoder, path: &Path) -> Result<Vec<(SequencePlace, Input)>> {
     let ids = Ids::new(encoder);
     let mut found = Vec::new();

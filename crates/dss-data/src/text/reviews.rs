@@ -1,4 +1,4 @@
-//! Where reviews come from: the official folder or archive, or tables.
+//! Finding the reviews: the official folder or archive, or tables.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl Review<'_> {
     }
 }
 
-/// Is given every review, or what is wrong with it.
+/// Receives every review, or what is wrong with it.
 pub(crate) type Visit<'a> = dyn FnMut(Result<Review<'_>>) -> Result<()> + 'a;
 
 /// The reviews of a folder or archive.

@@ -37,7 +37,7 @@ fn faults_are_named() {
     assert!(cut.contains("cut short"), "{cut}");
     // The first frame alone: 4,096 samples of two bytes, 11 bytes around them.
     let between = fault(&whole[..42 + 2 * 4_096 + 11]);
-    assert!(between.contains("9000 samples are announced, 4096 follow"), "{between}");
+    assert!(between.contains("the header announces 9000 samples, but 4096 follow"), "{between}");
     let mut damaged = whole.clone();
     damaged[5_000] ^= 1;
     let damaged = fault(&damaged);

@@ -1,4 +1,4 @@
-//! Downloads: whole, gone on with, refused, damaged, without room. The server is one of our own.
+//! Downloads: complete, resumed, refused, damaged, on a full disk. The server is our own.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn sum(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
-fn hasty() -> RetryPolicy {
+fn short_waits() -> RetryPolicy {
     RetryPolicy {
         connect: Duration::from_secs(5),
         stall: Duration::from_millis(400),
@@ -51,7 +51,7 @@ impl Case {
             server: Server::start(Behaviour::of(&whole)),
             sha256: Some(sum(&whole)),
             whole,
-            patience: hasty(),
+            patience: short_waits(),
             events: Vec::new(),
         }
     }
@@ -169,7 +169,7 @@ fn without_a_length_and_through_a_redirect() {
 }
 
 #[test]
-fn a_lost_connection_is_gone_on_with() {
+fn a_lost_connection_is_resumed() {
     let mut case = Case::new(500_000);
     case.server.change(|b| b.cut = Some(150_000));
     case.run().unwrap();
@@ -216,7 +216,7 @@ fn the_next_run_continues() {
 }
 
 #[test]
-fn a_part_that_was_only_not_renamed() {
+fn a_complete_part_is_renamed() {
     let mut case = Case::new(10_000);
     case.interrupted_at(9_999);
     fs::write(case.path("a.tar.gz.part"), &case.whole).unwrap();
@@ -278,7 +278,7 @@ fn a_file_that_changed_in_between() {
 }
 
 #[test]
-fn another_place_of_the_same_file_will_do() {
+fn another_url_continues_the_same_file() {
     let mut case = Case::new(400_000);
     case.interrupted_at(100_000);
     case.server =
@@ -348,7 +348,7 @@ fn a_server_that_refuses() {
 }
 
 #[test]
-fn nobody_there() {
+fn an_unreachable_server() {
     let dir = tempfile::tempdir().unwrap();
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -360,7 +360,8 @@ fn nobody_there() {
         String::new(),
     ] {
         let download = Download { url: url.clone(), to: dir.path().join("a"), sha256: None };
-        let error = fetch(&download, &hasty(), &AtomicBool::new(false), &mut |_| {}).unwrap_err();
+        let error =
+            fetch(&download, &short_waits(), &AtomicBool::new(false), &mut |_| {}).unwrap_err();
         assert!(matches!(error, FetchError::Unreachable { .. }), "{url}: {error:?}");
         assert!(error.to_string().contains(&url) && error.hint().contains("network"), "{error}");
     }
@@ -387,7 +388,7 @@ fn a_stalled_connection() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", silent.local_addr().unwrap());
     let download = Download { url, to: case.path("b"), sha256: None };
-    let error = fetch(&download, &hasty(), &AtomicBool::new(false), &mut |_| {}).unwrap_err();
+    let error = fetch(&download, &short_waits(), &AtomicBool::new(false), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no answer within 400ms"), "{error}");
 }
 
@@ -433,12 +434,12 @@ fn stopping_does_not_wait_for_a_silent_server() {
 }
 
 #[test]
-fn no_room_is_known_beforehand() {
+fn a_full_disk_is_known_beforehand() {
     let mut case = Case::new(400_000);
     case.patience.room = |_| Some(399_999);
     let error = case.run().unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("400.0 kB to come, but only 400.0 kB free"), "{text}");
+    assert!(text.contains("400.0 kB still to come, but only 400.0 kB free"), "{text}");
     assert!(error.hint().contains("--to"));
     assert_eq!(case.part_len(), 0);
     // What has come already needs no more room.
@@ -452,13 +453,13 @@ fn no_room_is_known_beforehand() {
 /// The disk fills up while the file comes: writing to /dev/full always ends like that.
 #[cfg(target_os = "linux")]
 #[test]
-fn no_room_is_noticed_on_the_way() {
+fn a_full_disk_is_noticed_on_the_way() {
     let mut case = Case::new(400_000);
     fs::create_dir_all(case.path("")).unwrap();
     std::os::unix::fs::symlink("/dev/full", case.path("a.tar.gz.part")).unwrap();
     let error = case.run().unwrap_err();
     assert!(matches!(error, FetchError::NoRoom { needed: Some(400_000), .. }), "{error:?}");
-    assert!(error.to_string().contains("the disk is full, 400.0 kB to come"), "{error}");
+    assert!(error.to_string().contains("the disk is full, with 400.0 kB still to come"), "{error}");
 }
 
 #[test]

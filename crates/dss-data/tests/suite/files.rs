@@ -323,7 +323,7 @@ fn a_guessed_label_is_announced() {
         task.notes.iter().any(|note| {
             note.to_string()
                 == "x.csv: no column is called label, class, target, y, so the label is taken from \"f0\"; if it is in \
-                    another column, say so with --set task.label=NAME"
+                    another column, use --set task.label=NAME"
         })
     };
     let guessed = load(config(&path));
@@ -348,11 +348,11 @@ fn classes_of_one_sequence_are_remarked_on() {
     let last = task.notes.last().unwrap().to_string();
     assert_eq!(
         last,
-        "25 of 28 classes have one sequence, such as \"0\": neither validation nor test has it; if the labels are \
-         numbers to predict, set task.target=value"
+        "25 of 28 classes have one sequence, such as \"0\": neither validation nor test has it; if the labels are numbers to predict, set task.target=value"
     );
-    let message = error(of(&|i| (1_000_000 + i).to_string()));
-    assert!(message.ends_with("set task.target=value to predict them"), "{message}");
+    let message = error(of(&|i| (1_000_000 + i * i).to_string()));
+    assert!(message.contains("too few sequences (40)"), "{message}");
+    assert!(message.ends_with("to predict them, set task.target=value"), "{message}");
     let message = error(of(&|i| format!("name{i}")));
     assert!(message.ends_with("task.test_fraction higher"), "{message}");
 }
@@ -722,7 +722,7 @@ fn a_delimiter_that_is_set() {
     // A first line without a number: only commas could be guessed.
     let rows: String = (0..40).map(|i| format!("{} {i} 0.5\n", ["up", "down"][i % 2])).collect();
     let path = folder.write("spaces.csv", rows).path("spaces.csv");
-    assert!(error(config(&path)).contains("nothing is left beside the label"));
+    assert!(error(config(&path)).contains("nothing is left besides the label"));
     let task = load(FilesConfig { delimiter: Delimiter::Space, ..config(&path) });
     assert!(examples(&task).contains(&(values(&[3.0, 0.5]), Target::Class(0))));
     assert_eq!(predict(&task, &path).unwrap().len(), 40);

@@ -148,7 +148,7 @@ fn kept_data_are_the_same_and_survive_damage() {
     fs::write(&cache, "").unwrap();
     let task = load(&many);
     same(&task);
-    assert!(task.notes[0].to_string().contains("used but not kept"), "{:?}", task.notes);
+    assert!(task.notes[0].to_string().contains("used but cannot be cached"), "{:?}", task.notes);
     assert!(load(&small()).notes.is_empty());
 }
 

@@ -421,7 +421,7 @@ fn faults_are_named_or_skipped() {
         (picture, &|_| Some(Vec::new()), "imgs/0/sample_7.png: an empty file"),
         (picture, &|b| Some(b[..b.len() - 20].into()), "sample_7.png: not a whole PNG"),
         (picture, &|_| Some(b"<html>".into()), "sample_7.png: not a whole PNG"),
-        (picture, &|_| None, "sample_7.png: listed in the metadata, but not there"),
+        (picture, &|_| None, "sample_7.png: listed in the metadata, but missing"),
         (rows, &|b| row_7(b, |r| relabel(r, "2")), "0.npy, line 8: label \"2\" in column 4"),
         (rows, &|b| row_7(b, |r| relabel(r, "x")), "0.npy, line 8: label \"x\""),
         (rows, &|b| row_7(b, |_| "imgs/0 sample_7.png".into()), "0.npy, line 8: 2 columns"),
@@ -478,7 +478,7 @@ fn other_faults() {
     }
     let path = both.path().join("twice.tar.gz");
     archive(&twice, "", &path);
-    assert!(error(at(&path)).contains("two sets in one archive"));
+    assert!(error(at(&path)).contains("two data sets in one archive"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dss_data::speech::{ALL, SC10, Short, SplitChoice, Words, read_sound};
+use dss_data::speech::{ALL, SC10, ShortClips, SplitChoice, Words, read_sound};
 use dss_data::{
     Dataset, Encoder, Input, InputKind, ReadFile, SequencePlace, SpeechConfig, Target, TargetKind,
     Task, TaskConfig, audio,
@@ -210,7 +210,7 @@ fn half_rate_is_every_second_sample_of_the_same_splits() {
 #[test]
 fn short_clips_are_left_out_or_filled_up() {
     let (_dir, config) = small();
-    let task = load(&SpeechConfig { short: Short::Pad, ..config.clone() }).unwrap();
+    let task = load(&SpeechConfig { short: ShortClips::Pad, ..config.clone() }).unwrap();
     assert_eq!(sizes(&task), [40, 10, 10]);
     assert!(task.notes.is_empty());
     assert_ne!(task.split_hash, load(&config).unwrap().split_hash);
@@ -222,7 +222,7 @@ fn short_clips_are_left_out_or_filled_up() {
         values[12_345..].iter().all(|&v| v == zero)
     });
     assert_eq!(silent.count(), 10);
-    let features = load_mfcc(&SpeechConfig { short: Short::Pad, ..config }).unwrap();
+    let features = load_mfcc(&SpeechConfig { short: ShortClips::Pad, ..config }).unwrap();
     assert_eq!(sizes(&features), [40, 10, 10]);
     assert!((0..40).all(|i| example(&*features.train, i).1.len() == 161 * 20));
 }
@@ -289,7 +289,7 @@ fn all_words_in_alphabetical_order() {
     let TargetKind::Class { labels } = &task.spec.target else { panic!() };
     assert_eq!((labels.len(), labels[0].as_str(), labels[29].as_str()), (30, "bed", "zero"));
     let expected =
-        "30 of the 35 words are there; missing: backward, follow, forward, learn, visual";
+        "30 of the 35 words were found; missing: backward, follow, forward, learn, visual";
     assert!(task.notes.iter().any(|note| note.to_string() == expected), "{:?}", task.notes);
     let classes: Vec<u32> = (0..30).map(|i| example(&*task.test, i).0).collect();
     assert_eq!(classes.iter().max(), Some(&29));
@@ -331,7 +331,10 @@ fn faults_name_the_file_or_the_entry() {
         (encode::wav(&samples, 44_100, 1), "44100 Hz, 1 channel(s), 16 bits"),
         (encode::wav(&samples, 16_000, 2), "16000 Hz, 2 channel(s)"),
         (bits, "8 bits"),
-        (whole[..20_000].to_vec(), "cut short: 32000 bytes of samples are announced, 19956 follow"),
+        (
+            whole[..20_000].to_vec(),
+            "cut short: the header announces 32000 bytes of samples, but 19956 follow",
+        ),
         (encode::wav(&[], 16_000, 1), "no samples"),
         (encode::wav(&[5; 16_001], 16_000, 1), "16001 samples; a clip has at most 16000"),
         (b"ID3\x04 a song".to_vec(), "it starts with \"ID3\\x04\""),
@@ -382,7 +385,7 @@ proptest! {
             ["train", "val", "test"].map(|split| (format!("{split}/{word}/a.flac"), encode::flac(&[9; 300], 16_000)))
         }).collect();
         let whole = encode::gz(&encode::tar(&files));
-        let config = SpeechConfig { short: Short::Pad, ..config(&path) };
+        let config = SpeechConfig { short: ShortClips::Pad, ..config(&path) };
         fs::write(&path, &whole).unwrap();
         prop_assert_eq!(sizes(&load(&config).unwrap()), [10, 10, 10]);
         let mut damaged = whole.clone();

@@ -1,4 +1,4 @@
-//! What the tensors do not say: from an option, from the configuration, or assumed with a note.
+//! Settings that the tensors do not show: from an option, from the configuration, or assumed with a note.
 
 use dss_format::mixer::{Discretisation, Variant};
 use serde_json::Value as Json;

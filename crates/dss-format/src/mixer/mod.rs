@@ -1,4 +1,4 @@
-//! What mixes along the sequence: one file of settings for each mixer.
+//! The settings of the mixers, which work along the sequence: one file for each.
 //!
 //! A new mixer is a file here, with its settings and the tensors they bring, and a line in the list below; then a file
 //! in `dss-nn` that trains it and, where it can run without Burn, one in `dss-infer`.
@@ -110,7 +110,7 @@ macro_rules! mixers {
                 }
             }
 
-            /// What every mixer's settings can tell.
+            /// What is known about a mixer from its settings.
             pub fn settings(&self) -> &dyn MixerSettings {
                 match self {
                     $(Self::$kind(config) => config,)*
@@ -195,7 +195,7 @@ impl MixerConfig {
     }
 }
 
-/// What the settings of every mixer can tell.
+/// What is known about a mixer from its settings.
 pub trait MixerSettings {
     /// The name that people know it by, such as "DSS-softmax".
     fn title(&self) -> &'static str;
@@ -275,7 +275,7 @@ pub struct Stages {
     pub padded_len: usize,
 }
 
-/// What a mixer has to know of the model around it.
+/// What a mixer needs to know about the model around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MixerContext {
     /// H: channels.

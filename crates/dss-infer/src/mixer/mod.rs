@@ -1,4 +1,4 @@
-//! Mixers: what maps sequences along their length. One file each.
+//! Mixers map sequences along their length. One file each.
 //!
 //! The rest of the crate talks to [`SequenceMixer`] alone. A new mixer is a file here that implements it, and a line in
 //! [`load`]; its settings and arrays are declared in `dss_format::mixer`.
@@ -212,7 +212,7 @@ fn check_forwards(context: &MixerContext) -> Result<()> {
 /// What a mixer needs besides its numbers; each has a type of its own.
 pub(crate) type Workspace = Box<dyn Any + Send + Sync>;
 
-/// An end that sequences have.
+/// A limit on the length of sequences.
 pub(crate) struct LengthLimit {
     /// Positions that can be computed.
     pub length: usize,

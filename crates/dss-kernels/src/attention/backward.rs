@@ -1,4 +1,4 @@
-//! The gradients: the weights of a block are made again from the saved maxima and sums.
+//! The gradients: the weights of a block are recomputed from the saved maxima and sums.
 
 use super::AttentionInput;
 use super::head::{Head, KEYS, Lanes, QUERIES, may_overflow};
@@ -44,7 +44,7 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// What the forward had and gave, and the gradient of its output.
+/// The inputs and outputs of the forward pass, and the gradient of its output.
 pub(super) struct BackwardInput<'a, T> {
     pub input: &'a AttentionInput<'a, T>,
     pub y: &'a [T],

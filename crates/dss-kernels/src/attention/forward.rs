@@ -25,7 +25,7 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// Where the results go.
+/// The outputs.
 pub(super) struct Output<'a, T> {
     /// [B, M, Q]
     pub y: &'a Disjoint<'a, T>,

@@ -196,7 +196,7 @@ impl Head {
     }
 }
 
-/// The largest |x|; NaN is passed over.
+/// The largest |x|; NaN is ignored.
 pub(super) fn largest<T: Real>(x: &[T]) -> f64 {
     let larger = |most: T, &x: &T| {
         let size = if x < T::ZERO { -x } else { x };

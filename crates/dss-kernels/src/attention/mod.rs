@@ -11,8 +11,8 @@
 //! ```
 //!
 //! over the keys j that the query i sees: j < ℓ, the sequence's number of keys, and j ≤ i if the attention is causal. A
-//! hidden key has weight exactly 0; rows at and beyond the number of queries are 0. The backward makes the weights again
-//! from the saved m and z:
+//! hidden key has weight exactly 0; rows at and beyond the number of queries are 0. The backward pass recomputes the
+//! weights from the saved m and z:
 //!
 //! ```text
 //! δ_i = dy_i·y_i,   ds_ij = p_ij (dy_i·v_j − δ_i)
@@ -98,7 +98,7 @@ impl AttentionConfig {
     }
 }
 
-/// What attends, to what.
+/// The inputs of an attention.
 #[derive(Debug, Clone, Copy)]
 pub struct AttentionInput<'a, T> {
     /// Queries `[B, M, Q]`.
@@ -120,7 +120,7 @@ impl<T> AttentionInput<'_, T> {
     }
 }
 
-/// Where the gradients go.
+/// The gradients, as outputs.
 #[derive(Debug)]
 pub struct AttentionGrads<'a, T> {
     /// ∂loss/∂q: `[B, M, Q]`.
@@ -131,7 +131,7 @@ pub struct AttentionGrads<'a, T> {
     pub v: &'a mut [T],
 }
 
-/// Pieces of work that there should be at least: a function of nothing, so that sums do not depend on the threads.
+/// The least number of pieces of work: a constant, so that sums do not depend on the number of threads.
 const SHARES: usize = 16;
 
 /// Plan and buffers of softmax attention (see the [module](self)).
@@ -162,7 +162,7 @@ pub struct Attention<T: Real> {
 }
 
 impl<T: Real> Attention<T> {
-    /// A plan; its buffers are made by the first calls.
+    /// A plan; its buffers are allocated by the first calls.
     pub fn new(config: AttentionConfig) -> Result<Self> {
         config.check("Attention::new")?;
         let blocks = config.queries.div_ceil(QUERIES);

@@ -74,7 +74,7 @@ impl<T: Real> AttentionCache<T> {
         self.p.clear();
     }
 
-    /// Makes room for so many more positions: steps up to there do not allocate.
+    /// Makes room for this many more positions: steps up to there do not allocate.
     pub fn reserve(&mut self, positions: usize) {
         let whole = (self.len + positions).next_multiple_of(TILE);
         self.k.reserve(whole * self.channels() - self.k.len());

@@ -100,7 +100,7 @@ impl<T: Real> Block<T> {
         let mut sums = Sums { bias: SlotSums::new(out_width), norm: ChannelSums::new(h) };
         let SavedSlices { v, s, mut stats } = saved;
 
-        // A batch norm behind the block: its sums over all rows come first.
+        // A batch norm after the block: its sums over all rows come first.
         let mut post = None;
         if let (false, false, Some(s)) = (prenorm, layer, s) {
             sums.norm.gather(dy, s, &stats, l);
@@ -116,7 +116,7 @@ impl<T: Real> Block<T> {
             let first = group * self.group;
             let inside = ..x.len();
             let normed = (prenorm && layer).then(|| {
-                // LayerNorm finds its statistics again: they are the same.
+                // LayerNorm recomputes its statistics: they are the same.
                 let norm = Apply::new(&p.norm, &mut stats, total_rows);
                 layer_normed(x, first * l, &norm, &mut self.u, size)
             });
@@ -204,7 +204,7 @@ struct RowPass<'a, T: Real> {
     weight: &'a [T],
     weight_t: &'a [T],
     first_sample: usize,
-    /// A batch norm behind the block.
+    /// A batch norm after the block.
     post: Option<&'a BackwardCoefficients<T>>,
 }
 

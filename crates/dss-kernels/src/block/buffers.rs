@@ -16,7 +16,7 @@ impl<T: Real> Default for Buffers<T> {
 }
 
 impl<T: Real> Buffers<T> {
-    /// A buffer of `len` elements with any content. Where no idle one fits, one that does not is given up for it.
+    /// A buffer of `len` elements with any content. If no idle one fits, one that does not is freed.
     pub fn take(self: &Arc<Self>, len: usize) -> Buffer<T> {
         let fits = |idle: &Lines<T>| (len..=2 * len).contains(&idle.as_slice().len());
         let (found, given_up) = {

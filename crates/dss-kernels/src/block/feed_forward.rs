@@ -1,5 +1,5 @@
-//! The feed-forward part of a block, y = W₂·(mask·GELU(W₁·x + b₁)) + b₂ at every row. The hidden numbers of a few rows at
-//! a time stay in the cache; the backward makes them again.
+//! The feed-forward part of a block, y = W₂·(mask·GELU(W₁·x + b₁)) + b₂ at every row. The hidden numbers of a few rows
+//! at a time stay in the cache; the backward pass recomputes them.
 
 use super::linear::{LinearParams, Map, narrow, spread};
 use super::rows;

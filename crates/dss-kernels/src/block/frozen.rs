@@ -234,7 +234,7 @@ impl<T: Real> Rows<T> {
         self.before.forward(x, self.channels(), u, scratch);
     }
 
-    /// x becomes y, given u and the mixer's v; v is spoilt. All `[R, H]`.
+    /// x becomes y, given u and the mixer's v; v is overwritten. All `[R, H]`.
     ///
     /// # Panics
     /// If the sizes do not fit.

@@ -4,8 +4,8 @@
 //! H×H, or 2H×H with a gate a·σ(b).
 //!
 //! A few samples at a time go through all steps, so that their activations stay in the cache. Between forward and
-//! backward only v = K * u + D·u is kept, and the sum s = x + f(x) of a post-norm block; the rest is made again. D is part
-//! of the first tap of K, whose gradient is therefore its own.
+//! backward only v = K * u + D·u is kept, and the sum s = x + f(x) of a post-norm block; the rest is recomputed. D is
+//! part of the first tap of K, whose gradient is therefore its own.
 
 mod backward;
 mod buffers;
@@ -49,13 +49,13 @@ pub use pool::{Pool, pool_backward, pool_forward};
 /// Elements of activations that go through a block together: about what two cores hold in their caches.
 const GROUP: usize = 1 << 19;
 
-/// But at least so many rows: each slot's go through the whole weight and its gradient.
+/// But at least this many rows: those of each slot go through the whole weight and its gradient.
 const GROUP_ROWS: usize = SLOTS * CHUNK;
 
-/// And two samples of at most so many elements: each can stay with a worker.
+/// And two samples of at most this many elements: each can stay with a worker.
 const TWO: usize = 1 << 21;
 
-/// What a block is.
+/// The settings of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockConfig {
     /// L
@@ -79,7 +79,7 @@ impl BlockConfig {
     }
 }
 
-/// What a block computes with.
+/// The parameters of a block.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockParams<'a, T> {
     /// K: `[H, taps]`, bidirectional `[2, H, taps]`; 1 ≤ taps ≤ L.
@@ -226,7 +226,7 @@ impl<T: Real> Block<T> {
         })
     }
 
-    /// What it was made for.
+    /// Its settings.
     pub fn config(&self) -> BlockConfig {
         self.config
     }

@@ -40,14 +40,14 @@ pub struct NormParams<'a, T> {
     pub norm: Norm<'a, T>,
 }
 
-/// What x̂ was made with: per row (LayerNorm) or per channel (BatchNorm).
+/// The statistics that x̂ was computed with: per row (LayerNorm) or per channel (BatchNorm).
 #[derive(Debug, Clone, Default)]
 pub struct NormStats<T> {
     /// Means.
     pub mean: Vec<T>,
     /// 1/√(var + ε).
     pub rstd: Vec<T>,
-    /// Rows that the statistics were made of; 0 when they were given.
+    /// Rows behind the statistics; 0 if they were given.
     pub count: usize,
 }
 

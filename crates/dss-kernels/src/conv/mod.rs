@@ -314,7 +314,7 @@ impl<'a, T> Input<'a, T> {
     }
 }
 
-/// What becomes of du.
+/// What is done with du.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum OutputMode {
     /// It is written, in all rows.

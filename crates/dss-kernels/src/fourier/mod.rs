@@ -93,7 +93,7 @@ struct Sequence<'a, T> {
 }
 
 impl<T: Real> Fourier<T> {
-    /// A plan; its buffers are made by the first call.
+    /// A plan; its buffers are allocated by the first call.
     pub fn new(config: FourierConfig) -> Result<Self> {
         let op = "Fourier::new";
         let FourierConfig { len, channels } = config;

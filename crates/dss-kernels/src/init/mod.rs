@@ -1,4 +1,4 @@
-//! How the parameters start out (§3.3): Λ, Δ_log and W.
+//! Initial values of the parameters (§3.3): Λ, Δ_log and W.
 //!
 //! Λ is deterministic ([`skew_hippo()`]) or, in the ablation of §4.1, random ([`random_lambda`]);
 //! Δ_log and W are random. S4 starts from [`nplr_legs`], S4D from [`s4d_lambda`]. Every random law

@@ -125,7 +125,7 @@ impl<T: Real> Kernel<T> {
         })
     }
 
-    /// What this plan computes.
+    /// The variant and sizes of this plan.
     pub fn config(&self) -> &KernelConfig {
         &self.config
     }

@@ -1,4 +1,4 @@
-//! What a DSS kernel is made of: the variant, the sizes, and the parameters as plain slices.
+//! The inputs of a DSS kernel: the variant, the sizes, and the parameters as plain slices.
 
 use crate::error::{Error, Result, check_finite, check_len, check_memory, check_systems};
 use crate::real::Real;

@@ -32,7 +32,7 @@
 //!
 //! # Memory
 //!
-//! Besides the arguments, a worker has O(64·(m + d) + m·d) elements. Features are made again in the backward.
+//! Besides the arguments, a worker has O(64·(m + d) + m·d) elements. Features are recomputed in the backward pass.
 
 mod backward;
 mod forward;

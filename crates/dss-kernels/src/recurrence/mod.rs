@@ -32,8 +32,8 @@ const fn padded<T: Real>(n: usize) -> usize {
     n.div_ceil(T::LINE) * T::LINE
 }
 
-/// Every so many steps, values that have decayed to nothing are set to zero and powers of modes with Re λ > 0 are made
-/// again from the exponential. Also the steps that `run.rs` takes at once.
+/// Every so often, values that have decayed to nothing are set to zero and powers of modes with Re λ > 0 are made again
+/// from the exponential. Also the steps that `run.rs` takes at once.
 const PERIOD: usize = 32;
 
 /// A layer's kernels as a recurrence: constant time and memory per step.
@@ -368,7 +368,7 @@ impl<T: Real> Recurrence<T> {
         Ok(())
     }
 
-    /// The state belongs to this model and may take so many more steps.
+    /// Checks that the state belongs to this model and may take this many more steps.
     fn check_state(&self, op: &'static str, state: &RecurrentState<T>, steps: usize) -> Result<()> {
         let (features, modes) = (self.config.h, self.growing.len());
         let width = padded::<T>(self.decaying.len());

@@ -5,8 +5,8 @@
 //! LRU and S5. [`Recurrent`] runs any of them.
 //!
 //! Sequences go in groups of a few rows, so that every weight that is read serves several of them; a group is the unit
-//! of work of a thread, and its rows do not depend on each other or on the group. Only every √L-th state is kept for the
-//! backward pass, which makes the others again: memory O(√L·B·S).
+//! of work of a thread, and its rows do not depend on each other or on the group. Only every √L-th state is kept for
+//! the backward pass, which recomputes the others: memory O(√L·B·S).
 //!
 //! | letter | meaning |
 //! |--------|---------|

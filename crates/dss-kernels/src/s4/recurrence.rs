@@ -56,7 +56,7 @@ impl S4State {
         self.r.fill(0.0);
     }
 
-    /// Takes values that have decayed to nothing for zero, every so many steps.
+    /// Sets values that have decayed to nothing to zero, every so often.
     fn settle(&mut self) {
         if self.position.is_multiple_of(SETTLE) {
             for x in self.x.iter_mut().chain(&mut self.r) {

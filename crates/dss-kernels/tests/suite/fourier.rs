@@ -59,7 +59,7 @@ fn a_sequence_does_not_depend_on_its_batch() {
 
 /// ⟨Fu, g⟩ = ⟨u, Fg⟩, with lengths too.
 #[test]
-fn is_its_own_adjoint() {
+fn the_transform_is_its_own_adjoint() {
     for [n, h, l] in SIZES {
         let mut rng = rng(n as u64);
         let [u, g] = [(); 2].map(|()| normal(2 * l * h, &mut rng));
@@ -73,7 +73,7 @@ fn is_its_own_adjoint() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn wrong_shapes_are_errors() {
     assert!(Fourier::<f32>::new(FourierConfig { len: 0, channels: 1 }).is_err());
     assert!(Fourier::<f32>::new(FourierConfig { len: usize::MAX, channels: 1 }).is_err());
     let mut plan = Fourier::<f32>::new(FourierConfig { len: 4, channels: 1 }).unwrap();

@@ -74,7 +74,7 @@ fn configs() -> Vec<(String, KernelConfig, bool)> {
 }
 
 #[test]
-fn of_the_kernels() {
+fn gradients_of_the_kernels() {
     for (what, config, growing) in configs() {
         // Whole kernels of two channels, the head of a longer one, and several Λ.
         let systems = KernelConfig { h: 4, ..config };
@@ -101,7 +101,7 @@ fn of_the_kernels() {
 
 /// Four chunks, the last one short; the loss also reads the final state.
 #[test]
-fn of_the_chunked_scan() {
+fn gradients_of_the_chunked_scan() {
     let (b, l, chunk) = (2, 41, 12);
     for (what, config, growing) in configs() {
         let mut rng = rng(5);

@@ -188,7 +188,7 @@ fn long_streams_lose_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn wrong_shapes_are_errors() {
     let case = Case::random([2, 3, 1, 2], favor(4), true, None);
     let [q, ..] = &case.tensors;
     let (mut y, mut saved) = (vec![0.0; q.len()], vec![0.0; case.config.saved_len()]);

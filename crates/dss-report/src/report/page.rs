@@ -23,7 +23,7 @@ pub(super) fn html(run: &Run) -> String {
     let grid = |charts: &str| format!("<div class=\"charts\">\n{charts}</div>\n");
     section(&mut out, "Learning curves", &charts, grid);
     section(&mut out, "Answers on the test set", &answers::regression(run), grid);
-    section(&mut out, "A text by the model", &generated::html(run), str::to_owned);
+    section(&mut out, "Generated text", &generated::html(run), str::to_owned);
     if let Some(matrix) = run.test.as_ref().and_then(|t| t.scores.confusion.as_ref()) {
         let table = confusion::html(matrix, run.meta.as_ref().map_or(&[][..], |meta| &meta.labels));
         section(&mut out, "Confusion matrix of the test set", &table, str::to_owned);

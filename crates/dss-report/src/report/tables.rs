@@ -126,7 +126,7 @@ pub(super) fn parameters(run: &Run) -> String {
 
 /// Two tables side by side: what it took, and where.
 pub(super) fn environment(run: &Run) -> String {
-    let mut took: Vec<(&str, String)> = vec![("time in all", duration(run.seconds()))];
+    let mut took: Vec<(&str, String)> = vec![("total time", duration(run.seconds()))];
     if !run.train.is_empty() {
         let mut speeds: Vec<f64> = run.train.iter().map(|r| r.samples_per_s).collect();
         speeds.sort_by(f64::total_cmp);
@@ -157,7 +157,7 @@ pub(super) fn environment(run: &Run) -> String {
     if let Some(state) = &run.state {
         place.push(("hash of the data splits", state.split_hash.clone()));
     }
-    pairs("What it took", &took) + &pairs("Where", &place)
+    pairs("Time and memory", &took) + &pairs("Where", &place)
 }
 
 fn pairs(title: &str, rows: &[(&str, String)]) -> String {

@@ -384,7 +384,7 @@ fn check_same(
     let same = |what: &str, here: String, asked: String| match here == asked {
         true => Ok(()),
         false => Err(format!(
-            "it holds a grid with {what} {here}, not {asked}: ask for the same, or choose another directory with --out"
+            "it holds a grid with {what} {here}, not {asked}: use the same, or choose another directory with --out"
         )),
     };
     same("the table", before.table.name().into(), table.name().into())?;

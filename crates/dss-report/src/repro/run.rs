@@ -150,7 +150,7 @@ impl Grid {
         if matches!(result, Ok(_) | Err(dss_train::Error::NonFinite { .. }))
             && let Err(error) = write_report(&dir)
         {
-            watch.note(&format!("no report of {}: {error}", cell.name()));
+            watch.note(&format!("no report for {}: {error}", cell.name()));
         }
         result?;
         Ok(())

@@ -48,7 +48,7 @@ impl FromStr for GridSetting {
                 false => return Err(format!("there is no task or model `{name}`; {EXPECTED}")),
             };
             if place.replace(name.to_owned()).is_some() {
-                return Err(format!("`{name}` is a second task or model; {EXPECTED}"));
+                return Err(format!("`{name}` names a second task or model; {EXPECTED}"));
             }
         }
         Ok(Self { task, model, setting: Setting::typed(key, setting.text()) })

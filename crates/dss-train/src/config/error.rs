@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration; each message says where the fault is and what would be right.
+//! Configuration errors; each message says where the mistake is and what is allowed.
 
 use std::path::PathBuf;
 

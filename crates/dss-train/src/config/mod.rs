@@ -1,7 +1,7 @@
-//! What a run is made of: [`Config`], and how it comes together.
+//! The configuration of a run, [`Config`], and how it is put together.
 //!
-//! A configuration is laid in layers, each over the one before: the defaults of the types, a preset that comes with
-//! the program, a model and ablations, TOML files, and single keys (`--set` of the command line).
+//! A configuration is merged from layers, each overriding the one before: the defaults of the types, a built-in preset,
+//! a model and ablations, TOML files, and single keys (`--set` of the command line).
 //!
 //! ```
 //! use dss_train::Config;

@@ -5,10 +5,10 @@
 pub struct Preset {
     /// The task it is for.
     pub task: &'static str,
-    /// Its name: `laptop` is for two cores and little patience, `paper` has the paper's sizes; `causal` takes the place
-    /// of `laptop` in the paper's comparisons where that is bidirectional and the paper's model is not.
+    /// Its name: `laptop` is for two cores and little patience, `paper` has the paper's sizes; `causal` replaces
+    /// `laptop` in the paper's comparisons where `laptop` is bidirectional and the paper's model is not.
     pub name: &'static str,
-    /// The file. Its first line is a comment that says what it is; the comment behind a value says where it comes from.
+    /// The file. Its first line is a comment that says what it is; the comment after a value says where it comes from.
     pub text: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// Where the value in a line (counted from 1) comes from: the comment behind it.
+    /// Where the value in a line (counted from 1) comes from: the comment after it.
     pub fn source(&self, line: usize) -> &str {
         let comment = self.text.lines().nth(line - 1).and_then(|line| line.split_once('#'));
         comment.map_or(&self.source, |(_, comment)| comment.trim())
@@ -99,7 +99,7 @@ pub struct NamedOverlay {
     pub label: &'static str,
     /// The values of `model.mixer.kind` it belongs to: an ablation is refused with others.
     pub mixers: &'static [&'static str],
-    /// What it makes of the values below it.
+    /// How it changes the values of earlier layers.
     pub(super) rules: &'static [OverlayRule],
     /// The file, as that of a [`Preset`].
     pub text: &'static str,
@@ -143,7 +143,7 @@ macro_rules! overlays {
     };
 }
 
-/// The models that can be named, the default first: a new one is a file in `presets/models` and a line here.
+/// The models, the default first. To add one, put a file into `presets/models` and a line here.
 pub const MODELS: &[NamedOverlay] = overlays![
     "--model" "models":
     "dss-softmax" as "DSS-softmax" for "dss",
@@ -189,7 +189,7 @@ pub(super) struct Published {
     pub name: &'static str,
     /// The models it is for, of [`MODELS`].
     pub models: &'static [&'static str],
-    /// The file, with a table for each task; a comment behind every value says where it comes from.
+    /// The file, with a table for each task; a comment after every value says where it comes from.
     pub text: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked for: a task, and what is laid over its defaults.
+//! A request for a configuration: a task, and everything that overrides its defaults.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::section::Section;
 use super::{Config, ConfigError, Setting, find_preset};
 use crate::run_dir::RunDir;
 
-/// The layers of a configuration, each over the one before. With the feature `clap` it is also what `dss` parses.
+/// The layers of a configuration, each overriding the one before. With the feature `clap` it is also what `dss` parses.
 ///
 /// ```
 /// use dss_train::config::Request;
@@ -40,7 +40,7 @@ pub struct Request {
     /// Built-in settings [default: laptop]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = clap_values::presets()))]
     pub preset: Option<String>,
-    /// Layer type; overrides the preset [default: that of the preset; dss-softmax in all built-in ones]
+    /// The model; overrides the preset [default: that of the preset; dss-softmax in all built-in ones]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = clap_values::overlays(MODELS)))]
     pub model: Option<String>,
     /// An ablation, applied to preset and model; may be given several times
@@ -49,7 +49,7 @@ pub struct Request {
         arg(long = "ablation", value_name = "NAME", value_parser = clap_values::overlays(ABLATIONS))
     )]
     pub ablations: Vec<String>,
-    /// A run directory or checkpoint to start from: its weights, and its `model` settings over those above
+    /// A run directory or checkpoint to start from: its weights, and its `model` settings instead of those above
     #[cfg_attr(feature = "clap", arg(long, value_name = "PATH"))]
     pub from: Option<PathBuf>,
     /// A TOML file that overrides all of the above; may be given several times
@@ -113,7 +113,7 @@ pub mod clap_values {
         Suggesting { parser, suggestions: keys.into_iter().map(suggestion).collect() }
     }
 
-    /// What the parser takes; the suggestions are for shells.
+    /// Parses values; the suggestions are for shell completion.
     #[derive(Clone)]
     struct Suggesting<P> {
         parser: P,
@@ -144,7 +144,7 @@ impl Request {
     /// # Errors
     ///
     /// [`ConfigError`]: a task, preset, model, ablation, section or key that does not exist, a value that it cannot
-    /// have, or an ablation that the model does not know.
+    /// have, or an ablation that does not apply to the model.
     pub fn resolve(&self) -> crate::Result<(Config, Sources)> {
         let mut layers = Layers::new(&self.task)?;
         let preset = find_preset(&self.task, self.preset.as_deref().unwrap_or(DEFAULT_PRESET))?;
@@ -191,7 +191,7 @@ impl Request {
     }
 }
 
-/// An ablation is about some mixers only.
+/// An ablation applies to some mixers only.
 fn check_ablation(ablation: &NamedOverlay, layers: &Layers) -> Result<(), ConfigError> {
     let mixer = layers.value(Section::Mixer, "kind").and_then(Value::as_str).unwrap_or_default();
     if ablation.mixers.contains(&mixer) {

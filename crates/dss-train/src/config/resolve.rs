@@ -1,6 +1,6 @@
-//! Layers of settings, one over the other: defaults, preset, files, single keys.
+//! Layers of settings, each overriding the one before: defaults, preset, files, single keys.
 //!
-//! A key is looked up when it is laid, so that a complaint can say where it was written; its value is given a type when
+//! A key is looked up when its layer is added, so that an error can say where it was written; values are given types when
 //! all layers are in place.
 
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ impl Layers {
         sets.iter().try_for_each(|setting| self.single(setting))
     }
 
-    /// All keys of a TOML document.
+    /// Adds all keys of a TOML document.
     pub fn document(&mut self, document: &Document<'_>) -> Result<()> {
         let root = document.root()?;
         if let Some(name) = task_name(&root) {

@@ -40,7 +40,7 @@ impl Section {
         match self {
             Self::Task => "The data: which task, and how its examples are made.",
             Self::Model => "The network.",
-            Self::Mixer => "What mixes along the sequence.",
+            Self::Mixer => "The mixer: the part of a layer that works along the sequence.",
             Self::Train => "The training.",
         }
     }

@@ -285,7 +285,7 @@ fn kernels_of_performer_are_named() {
     assert!(message.contains("heads must divide the width 64, but is 5: try 4"), "{message}");
 }
 
-/// A length that cannot do is refused before any data are read, where the task says how long its sequences are.
+/// A length that does not fit is refused before any data are read, if the task knows how long its sequences are.
 #[test]
 fn lengths_are_checked_where_they_are_known() {
     for (rate, len) in [("16000", 16_000), ("8000", 8000)] {
@@ -299,7 +299,7 @@ fn lengths_are_checked_where_they_are_known() {
 
 /// Every model and ablation goes with every preset, and back through a file.
 #[test]
-fn models_and_ablations_lie_over_any_preset() {
+fn models_and_ablations_go_with_any_preset() {
     for preset in PRESETS {
         let resolve = |model: &str, ablations: &[&str]| {
             let request = modelled(preset.task, preset.name, model, ablations);
@@ -319,7 +319,7 @@ fn models_and_ablations_lie_over_any_preset() {
             if preset.task == "lm" && causal.validate(1).is_err() {
                 let refused = modelled("lm", preset.name, model.name, &[]).resolve().unwrap_err();
                 assert!(
-                    refused.to_string().contains("must be a causal one"),
+                    refused.to_string().contains("language model"),
                     "{}: {refused}",
                     model.name
                 );

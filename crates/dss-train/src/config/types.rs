@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 pub struct TrainConfig {
     /// What is learned: task, or pretrain (its inputs: the next symbol; for bidirectional models, hidden symbols).
     pub objective: Objective,
-    /// Run directory or checkpoint whose weights the model starts with; empty = random weights.
+    /// Run directory or checkpoint whose weights the model starts from; empty = random weights.
     pub from: String,
-    /// Blocks, from the input, that keep their weights; the encoder then keeps its own too; 0 = all are trained.
+    /// Blocks, counted from the input, whose weights are frozen, along with the encoder's; 0 = everything is trained.
     pub freeze: usize,
-    /// What the learning rates are multiplied by for each block from the head down; 1 = all alike.
+    /// Factor on the learning rates for each block from the head down to the input; 1 = no change.
     pub depth_factor: f64,
     /// Sequences per micro-batch.
     pub batch: usize,
-    /// Batches whose sequences are sorted by length together, so that each is padded little; 0 = batches at random.
+    /// Batches whose sequences are sorted by length together, to reduce padding; 0 = no sorting.
     pub bucket: usize,
     /// Micro-batches per optimiser step; gradients are averaged over batch × accumulate sequences.
     pub accumulate: usize,
-    /// Parts of every micro-batch that are computed one by one, so that up to as many processes can share the work; each has
-    /// BatchNorm statistics of its own; must divide batch.
+    /// Parts of every micro-batch that are computed separately, so that up to as many processes can share the work;
+    /// each has its own BatchNorm statistics; must divide batch.
     pub shards: usize,
     /// Passes over the training set.
     pub epochs: usize,
     /// Stop after this many optimiser steps; 0 = no limit.
     pub max_steps: u64,
-    /// At least this many optimiser steps, for small training sets: if `epochs` passes are fewer, as many passes as it
-    /// takes count as one epoch for evaluations and early stopping; 0 = no minimum.
+    /// Minimum number of optimiser steps, for small training sets: if `epochs` passes make fewer, several passes count
+    /// as one epoch, also for evaluations and early stopping; 0 = no minimum.
     pub min_steps: u64,
     /// Learning rate of all parameters except Λ, Δ and W.
     pub lr: f64,
@@ -45,7 +45,7 @@ pub struct TrainConfig {
     pub schedule: Schedule,
     /// plateau: factor applied to the learning rates at each decay.
     pub plateau_factor: f64,
-    /// plateau: evaluations without a better validation score before a decay.
+    /// plateau: evaluations without a better validation score before the learning rates decay.
     pub patience: usize,
     /// Steps over which the learning rates rise linearly from 0; 0 = no warm-up.
     pub warmup_steps: u64,
@@ -53,11 +53,11 @@ pub struct TrainConfig {
     pub min_lr: f64,
     /// AdamW's β₂, the decay of its mean of squared gradients.
     pub beta2: f64,
-    /// AdamW's ε, which is added to the root of that mean.
+    /// AdamW's ε, added to the square root of that mean.
     pub eps: f64,
     /// Largest global norm of the gradient; 0 = no clipping.
     pub clip: f64,
-    /// Stop after this many epochs without a better validation score (or the same with a lower loss); 0 = never.
+    /// Stop after this many epochs without a better validation score (or an equal one with a lower loss); 0 = never.
     pub early_stop: usize,
     /// Random seed of the initial weights, the order of the examples and dropout.
     pub seed: u64,
@@ -65,23 +65,23 @@ pub struct TrainConfig {
     pub eval_batch: usize,
     /// Optimiser steps between evaluations; 0 = once per epoch.
     pub eval_every: u64,
-    /// Training batches from which BatchNorm's statistics are recomputed before an evaluation; 0 = the running ones.
+    /// Training batches from which BatchNorm's statistics are recomputed before an evaluation; 0 = use the running
+    /// ones.
     pub recalibrate: usize,
-    /// Decay per step of a running average of the weights, which is evaluated in their place; 0 = no average.
+    /// Decay per step of a running average of the weights, which is evaluated instead of them; 0 = no average.
     pub average: f64,
     /// Largest |Δ_log|; 0 = unbounded.
     pub delta_log_bound: f64,
     /// lm: read the text in order and carry the state of the layers from step to step (variant exp only).
     pub carry: bool,
-    /// Seconds between saved states; evaluations and epoch ends (with min_steps, of the epochs that count) always save; 0
-    /// = only those.
+    /// Seconds between saves of the state, besides those after each evaluation and epoch; 0 = only those.
     pub checkpoint_seconds: u64,
     /// Whether the metrics are also written as an event file for TensorBoard.
     pub tensorboard: bool,
 }
 
 impl TrainConfig {
-    /// Optimiser steps of one pass over `examples`: as many as fit; what is left over waits for the next one's order.
+    /// Optimiser steps of one pass over `examples`. Examples that do not fill a step are left out of the pass.
     pub fn steps_per_epoch(&self, examples: usize) -> u64 {
         (examples / self.batch.saturating_mul(self.accumulate).max(1)).max(1) as u64
     }
@@ -93,7 +93,7 @@ impl TrainConfig {
     }
 
     /// Optimiser steps that count as one epoch for the length of the run, for evaluations and for early stopping: one
-    /// pass, or more where `epochs` passes are fewer than `min_steps`.
+    /// pass, or several if `epochs` passes make fewer than `min_steps` steps.
     pub fn steps_per_round(&self, steps_per_epoch: u64) -> u64 {
         steps_per_epoch.max(self.min_steps.div_ceil(self.epochs.max(1) as u64))
     }
@@ -109,11 +109,11 @@ impl TrainConfig {
     }
 }
 
-/// What a model is asked for.
+/// What a model learns to predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// The answers of the task.
+    /// The targets of the task.
     Task,
     /// Its inputs, as [`pretext`](crate::pretext::pretext) hides them.
     Pretrain,
@@ -123,9 +123,9 @@ pub enum Objective {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// Times `plateau_factor` whenever the validation score has not risen for `patience` evaluations.
+    /// Multiplied by `plateau_factor` whenever the validation score has not risen for `patience` evaluations.
     Plateau,
-    /// They stay.
+    /// They stay the same.
     Constant,
     /// Half a cosine from `lr` to `min_lr` over the whole run.
     Cosine,

@@ -1,5 +1,6 @@
-//! The program that started the ranks of this machine. It should end when they do, but Open MPI's may wait for ever for
-//! a machine that is cut off, or for itself when a rank aborts while another is being killed.
+//! The program that started the ranks of this machine (`mpirun` or the like). It should end when they do, but Open
+//! MPI's may wait forever for a machine that is cut off, or for itself when a rank aborts while another is being
+//! killed.
 
 use std::fs;
 use std::os::unix::process::parent_id;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 /// How long it may take to end the job by itself.
 const GRACE: Duration = Duration::from_secs(4);
-/// How long it may take to end once it was asked; it kills its processes a second after that.
+/// How long it may take to end once it has been asked to; it kills its processes a second after that.
 const ASKED: Duration = Duration::from_millis(400);
 
 /// Their names; on other machines than its own, each MPI has another one.

@@ -1,4 +1,4 @@
-//! Several processes that train one model: what they tell each other, and that none waits for ever.
+//! Several processes that train one model: how they exchange numbers, with a limit on every wait.
 //!
 //! A [`Transport`] moves numbers between the ranks 0 to K − 1 of a group: [`Alone`], [`Threads`] of one process, or
 //! `Mpi` (with the feature of that name). [`Group`] makes of it what a training needs: sums by a fixed tree over shard
@@ -6,8 +6,8 @@
 //!
 //! Ranks run the same program, and everything that they decide alone follows from numbers that all of them have. What
 //! only one can know (a file that cannot be read, a full disk, Ctrl-C) travels as a status word with
-//! [`agree`](Group::agree), of which there is at least one in every step and every few batches of an evaluation. All agreements look alike, so that a rank
-//! that fails between two of them takes part in the next one.
+//! [`agree`](Group::agree), of which there is at least one in every step and every few batches of an evaluation. All
+//! agreements have the same form, so that a rank that fails between two of them can still take part in the next one.
 
 mod alone;
 #[cfg(all(feature = "mpi", unix))]
@@ -227,7 +227,7 @@ impl Group {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Ends all ranks at once: when the group [is lost](Self::is_lost), and there is nobody to agree with.
+    /// Ends all ranks at once: for when the group [is lost](Self::is_lost) and cannot agree any more.
     pub fn abort(&self, code: i32) -> ! {
         self.transport.abort(code)
     }
@@ -258,7 +258,7 @@ impl Group {
         let status = [u64::from(result.is_err()), u64::from(stop), number];
         let words = match self.gather_words(status.to_vec(), &vec![3; self.size()]) {
             Ok(words) => words,
-            // What happened here is worth more than that the others are gone.
+            // This rank's own error says more than that the others are gone.
             Err(lost) => return Err(result.err().unwrap_or(lost)),
         };
         let words: Vec<&[u64]> = words.chunks(3).collect();
@@ -318,7 +318,7 @@ impl Group {
         }
     }
 
-    /// The bytes of rank 0, on every rank; those of the others are not looked at.
+    /// The bytes of rank 0, on every rank; those of the others are ignored.
     ///
     /// # Errors
     /// [`Error::Lost`].
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
+    fn every_wait_ends() {
         let begin = Instant::now();
         let ends = together(3, |group| {
             let own = match group.rank() {

@@ -38,7 +38,7 @@ enum Answer {
     Words(Vec<u64>),
 }
 
-/// A rank of the job that `mpirun` or `srun` started; the only one if nobody did.
+/// A rank of the job that `mpirun` or `srun` started; the only one if it was started directly.
 pub struct Mpi {
     rank: usize,
     size: usize,
@@ -78,7 +78,7 @@ impl Mpi {
         let (rank, size) = started.recv_timeout(limit).map_err(|error| Error::Lost {
             what: match error {
                 RecvTimeoutError::Timeout => format!("MPI did not start within {limit:?}"),
-                RecvTimeoutError::Disconnected => "MPI already initialised".to_owned(),
+                RecvTimeoutError::Disconnected => "MPI is already initialised".to_owned(),
             },
         })?;
         let joined = Self {

@@ -45,7 +45,7 @@ impl AdamW {
         let file = SafeTensors::deserialize(&bytes).map_err(|error| damaged(&error))?;
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| damaged(&error))?;
         let steps = header.metadata().as_ref().and_then(|map| map.get(STEPS)?.parse().ok());
-        let step = steps.ok_or_else(|| damaged(&"it does not say how many steps were made"))?;
+        let step = steps.ok_or_else(|| damaged(&"it does not say how many steps were taken"))?;
 
         let read = |name: &str| -> Result<Tensor<1>> {
             let view = file.tensor(name).map_err(|error| damaged(&error))?;

@@ -43,7 +43,7 @@ use ownership::Claim;
 use tensorboard::FILE as EVENTS;
 
 pub use metrics::{EvalRecord, Record, TrainRecord, read_metrics};
-pub use state::{Best, TrainingState};
+pub use state::{BestResult, TrainingState};
 
 /// The files of a run directory that are written whole.
 const FILES: [&str; 6] =

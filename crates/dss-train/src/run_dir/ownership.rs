@@ -1,4 +1,5 @@
-//! What this process made of a run directory, and the lock that says it is the only one at work there.
+//! Ownership of a run directory: what this process has created in it, and the lock that makes it the only one at work
+//! there.
 //!
 //! Several processes may be started with one new directory. Each counts as its own only what it made itself, and asks
 //! and removes only under the lock.
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 /// How often a directory that another process removes is made again.
 const ATTEMPTS: usize = 100;
 
-/// Exclusive use of a directory, until dropped; the system lets go of it however the process ends.
+/// Exclusive use of a directory, until dropped; the system releases it however the process ends.
 #[derive(Debug)]
 pub(super) struct Claim {
     path: PathBuf,

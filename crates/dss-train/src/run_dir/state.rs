@@ -22,7 +22,7 @@ pub struct TrainingState {
     /// Optimiser steps of one pass over the training set.
     pub steps_per_epoch: u64,
     /// The best validation score so far.
-    pub best: Option<Best>,
+    pub best: Option<BestResult>,
     /// Step of the last evaluation.
     pub evaluated_step: u64,
     /// What the learning-rate schedule remembers.
@@ -44,14 +44,14 @@ pub struct TrainingState {
 
 /// A best validation result. Files of version 0.1 have a field more, which does not matter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Best {
+pub struct BestResult {
     /// After how many optimiser steps.
     pub step: u64,
     /// What came out.
     pub scores: Scores,
 }
 
-impl Best {
+impl BestResult {
     /// The new best after an evaluation at `step`, if there is one: a higher score, or the same one with a lower loss.
     pub(crate) fn beaten(best: Option<&Self>, step: u64, scores: &Scores) -> Option<Self> {
         let rank = |scores: &Scores| (scores.score(), -scores.loss);
@@ -96,16 +96,16 @@ mod tests {
 
     #[test]
     fn of_equal_scores_the_lower_loss_is_best() {
-        let first = Best::beaten(None, 5, &scores(0.5, 2.0)).unwrap();
-        assert_eq!(Best::beaten(Some(&first), 10, &scores(0.5, 2.0)), None);
-        assert_eq!(Best::beaten(Some(&first), 10, &scores(0.4, 1.0)), None);
-        let tied = Best::beaten(Some(&first), 10, &scores(0.5, 1.5)).unwrap();
+        let first = BestResult::beaten(None, 5, &scores(0.5, 2.0)).unwrap();
+        assert_eq!(BestResult::beaten(Some(&first), 10, &scores(0.5, 2.0)), None);
+        assert_eq!(BestResult::beaten(Some(&first), 10, &scores(0.4, 1.0)), None);
+        let tied = BestResult::beaten(Some(&first), 10, &scores(0.5, 1.5)).unwrap();
         assert_eq!((tied.step, tied.scores.loss), (10, 1.5));
-        assert_eq!(Best::beaten(Some(&tied), 15, &scores(0.5, 1.75)), None);
-        let higher = Best::beaten(Some(&tied), 20, &scores(0.6, 3.0)).unwrap();
+        assert_eq!(BestResult::beaten(Some(&tied), 15, &scores(0.5, 1.75)), None);
+        let higher = BestResult::beaten(Some(&tied), 20, &scores(0.6, 3.0)).unwrap();
         assert_eq!(higher.step, 20);
         let mut stored = serde_json::to_value(&tied).unwrap();
         stored["first"] = 5.into();
-        assert_eq!(serde_json::from_value::<Best>(stored).unwrap(), tied);
+        assert_eq!(serde_json::from_value::<BestResult>(stored).unwrap(), tied);
     }
 }

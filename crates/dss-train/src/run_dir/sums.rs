@@ -47,7 +47,7 @@ impl CheckedDir {
         let mut listed = BTreeSet::new();
         for line in String::from_utf8_lossy(&text).lines() {
             let Some((expected, name)) = line.split_once("  ").filter(|(_, n)| is_plain(n)) else {
-                return Err(damaged(path, "a line is not a checksum and the name of a file"));
+                return Err(damaged(path, "a line is not a checksum and a file name"));
             };
             let file = dir.join(name);
             // A link or a device of a stranger's directory may lead to anything, or have no end.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_back_is_listed() {
+    fn files_that_are_read_back_are_listed() {
         let dir = temp("listed");
         fs::write(dir.join("a"), "1").unwrap();
         assert!(CheckedDir::open(&dir).unwrap().file("a").is_ok(), "of an older version");

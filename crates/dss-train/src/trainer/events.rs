@@ -1,4 +1,4 @@
-//! What a training tells those who watch it.
+//! The events of a training, for progress bars, logs and programs.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::scores::Scores;
 
-/// Watches a training: a progress bar, plain lines, JSON.
+/// Receives the events of a training: a progress bar, plain lines, JSON.
 pub trait Observer: Send {
     /// Called for everything that happens.
     fn event(&mut self, event: &Event<'_>);
@@ -31,9 +31,9 @@ pub enum Split {
 /// Something that happened in a training.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// The data is being made or read; how far it is.
+    /// The data are being generated or read; the text says how far it is.
     Loading(String),
-    /// The data is there and the model made or restored.
+    /// The data are loaded and the model is created or restored.
     Start {
         /// The run directory.
         run: &'a Path,

@@ -1,4 +1,5 @@
-//! The ranks of a group begin alike: rank 0 reads what was saved, or starts a new run, and tells the others.
+//! All ranks of a group begin with the same state: rank 0 reads what was saved, or starts a new run, and sends it to
+//! the others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -110,7 +111,7 @@ pub(super) fn compare_weights(group: &Group, model: &Model) -> Result<()> {
     group.agree(Ok(()))?;
     let tensors = model.named_tensors();
     let bytes: Vec<u8> = tensors.iter().flat_map(|(_, data)| data.as_bytes()).copied().collect();
-    compare(group, "has other weights than rank 0", &bytes)
+    compare(group, "has different weights from rank 0", &bytes)
 }
 
 /// Makes sure that all ranks compute the same: every rank has the gradients of the next step's first shard. Builds,
@@ -133,8 +134,7 @@ pub(super) fn compare_gradients(session: &Session<'_>) -> Result<()> {
     };
     let gradients = group.agree(gradients())?;
     let bytes: Vec<u8> = gradients.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let what = "computes other gradients than rank 0 from the same sequences: all processes need the same build of \
-                the program, the same C library and processors of the same kind";
+    let what = "computes different gradients from rank 0 for the same sequences: all processes need the same build of the program, the same C library and the same kind of processor";
     compare(group, what, &bytes)
 }
 
@@ -152,12 +152,15 @@ pub(super) fn check_alike(config: &Config, group: &Group) -> Result<()> {
         return Ok(());
     }
     let facts = [
-        ("is another version of this program than rank 0", env!("CARGO_PKG_VERSION").to_owned()),
         (
-            "uses other vector instructions than rank 0: set DSS_SIMD=avx2 or DSS_SIMD=portable for all",
+            "runs a different version of this program from rank 0",
+            env!("CARGO_PKG_VERSION").to_owned(),
+        ),
+        (
+            "uses different vector instructions from rank 0: set DSS_SIMD=avx2 or DSS_SIMD=portable for all",
             dss_kernels::simd_name().to_owned(),
         ),
-        ("has other settings than rank 0", config.to_annotated_toml()),
+        ("has different settings from rank 0", config.to_annotated_toml()),
     ];
     for (what, own) in facts {
         compare(group, what, own.as_bytes())?;
@@ -183,7 +186,7 @@ pub(super) fn enough_shards(config: &Config, ranks: usize) -> Result<()> {
     )))
 }
 
-/// Makes sure that all ranks have the same bytes; `what` is said of the first rank that has not.
+/// Makes sure that all ranks have the same bytes; `what` is the error of the first rank whose bytes differ.
 pub(super) fn compare(group: &Group, what: &str, own: &[u8]) -> Result<()> {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(own);

@@ -47,7 +47,7 @@ pub use step::{StepGradients, gradients};
 pub struct TrainOptions {
     /// Whether to resume the run in the directory.
     pub resume: bool,
-    /// Where downloaded data is.
+    /// The folder of downloaded data.
     pub data_dir: Option<PathBuf>,
     /// Threads to compute with; `None`: one per core.
     pub threads: Option<usize>,
@@ -69,7 +69,7 @@ impl Default for TrainOptions {
     }
 }
 
-/// Trains a model and leaves everything about it in the directory `out`.
+/// Trains a model and writes everything about it to the directory `out`.
 ///
 /// When `stop` becomes true, the current step is finished, the state saved, and the summary says
 /// [`Stopped::Interrupted`]. Otherwise the training ends with the best checkpoint's score on the test set.
@@ -246,7 +246,7 @@ fn load(
     let first = group.is_first_of_machine();
     let task = group.agree(first.then(load).transpose())?;
     let task = group.agree(task.map_or_else(load, Ok))?;
-    joining::compare(&group, "has other data than rank 0", task.split_hash.as_bytes())?;
+    joining::compare(&group, "has different data from rank 0", task.split_hash.as_bytes())?;
     Ok(task)
 }
 

@@ -62,7 +62,7 @@ impl SavedTraining {
         let outputs = |scaling: &TargetScaling| (scaling.mean.len(), scaling.sd.len());
         let (then, now) = (&state.target_scaling, &task.target_scaling);
         if then.is_some() && then.as_ref().map(outputs) != now.as_ref().map(outputs) {
-            let what = "its scaling of the targets is not that of these data".to_owned();
+            let what = "its scaling of the targets does not belong to these data".to_owned();
             return Err(Error::Damaged { path, what });
         }
         let steps_per_epoch = config.train.steps_per_epoch(task.train.len());
@@ -108,7 +108,7 @@ fn check_config(config: &Config, dir: &Path, files: &CheckedDir) -> Result<()> {
     }
     let (path, keys) = (dir.with_file_name(CONFIG), keys.join(", "));
     let what =
-        format!("the run was saved with other settings ({keys}): put back those of last/{CONFIG}");
+        format!("the run was saved with other settings ({keys}): restore those of last/{CONFIG}");
     Err(Error::Damaged { path, what })
 }
 
@@ -138,7 +138,7 @@ fn belongs(
     state: &TrainingState,
 ) -> Result<()> {
     if meta.model != config.model {
-        let what = "it is another model than config.toml describes".to_owned();
+        let what = "it is not the model that config.toml describes".to_owned();
         return Err(Error::Damaged { path: path.into(), what });
     }
     compare(path, "seed", meta.seed, config.train.seed)?;

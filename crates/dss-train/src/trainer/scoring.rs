@@ -11,7 +11,7 @@ use crate::answers::Collector;
 use crate::error::{Error, Result};
 use crate::evaluate::{ScoredBatch, evaluate_shared};
 use crate::memory::peak_mb;
-use crate::run_dir::{Best, EvalRecord, Record};
+use crate::run_dir::{BestResult, EvalRecord, Record};
 use crate::scores::Scores;
 
 impl Session<'_> {
@@ -34,7 +34,7 @@ impl Session<'_> {
             return Err(self.bad(self.state.step, &what, None));
         }
         let score = scores.score();
-        let beaten = Best::beaten(self.state.best.as_ref(), step, &scores);
+        let beaten = BestResult::beaten(self.state.best.as_ref(), step, &scores);
         let best = beaten.is_some();
         self.metrics.append(&Record::Val(self.eval_record(step, &scores, best)))?;
         if self.rates.observe(score) {
@@ -77,7 +77,7 @@ impl Session<'_> {
         let (model, step) = self.best_model()?;
         let mut answers = Collector::new(self.task);
         let mut look = |scored: &ScoredBatch<'_>| {
-            answers.look(scored.first, scored.batch, scored.outputs);
+            answers.add_batch(scored.first, scored.batch, scored.outputs);
         };
         let Some(scores) = self.evaluate(Split::Test, &model, &mut look, observer, stop)? else {
             return Ok(None);

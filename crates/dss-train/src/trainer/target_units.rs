@@ -1,4 +1,4 @@
-//! Regression whose targets are standardised: the model learns (target - mean) / sd.
+//! Regression with standardised targets: the model learns (target - mean) / sd.
 //!
 //! Every model outside of the training loop answers in the units of the targets: its last map y = W·x + b is that of the
 //! training with sd·W and sd·b + mean. A save to resume from keeps the numbers of the training beside them, to the bit.

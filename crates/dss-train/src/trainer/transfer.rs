@@ -33,14 +33,14 @@ pub(super) fn started_from(
     let refused = |what: String| Error::Transfer { path: path.clone(), what };
     if meta.io.input != model.io().input {
         let (theirs, ours) = (meta.io.input, model.io().input);
-        return Err(refused(format!("it reads {theirs:?}, the data has {ours:?}")));
+        return Err(refused(format!("it reads {theirs:?}, but the data have {ours:?}")));
     }
     let symbols = Encoder::from_extra(&meta.extra).ok().and_then(|encoder| encoder.vocabulary());
     let order = match (&symbols, &task.vocabulary) {
         (Some(theirs), Some(ours)) if theirs != ours => {
             Some(places(ours, theirs).ok_or_else(|| {
                 refused(
-                    "it was trained on text with other symbols, so its weights mean others".into(),
+                    "it was trained on text with other symbols, so its weights do not fit".into(),
                 )
             })?)
         }
@@ -58,7 +58,7 @@ pub(super) fn started_from(
             theirs.insert(name, own);
         } else if theirs.get(&name).is_none_or(|data| data.shape() != own.shape()) {
             return Err(refused(format!(
-                "its `{name}` is not as in this model; use the [model] settings that it was trained with"
+                "its `{name}` differs from this model's; use the [model] settings it was trained with"
             )));
         }
     }

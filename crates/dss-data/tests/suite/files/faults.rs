@@ -22,7 +22,7 @@ fn faults_have_a_place() {
         ("label,a\nup,1\ndown,2\n".into(), "too few sequences (2)"),
         (String::new(), "the table is empty"),
         ("label,a\n".into(), "a header but no rows"),
-        ("label\nup\ndown\n".into(), "nothing is left beside the label"),
+        ("label\nup\ndown\n".into(), "nothing is left besides the label"),
     ];
     for (content, part) in cases {
         let windows = numbers(content.replace('\n', "\r\n"));

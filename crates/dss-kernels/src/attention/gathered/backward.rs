@@ -1,4 +1,4 @@
-//! The gradients of one head: the weights of a tile are made again from the saved maxima and sums.
+//! The gradients of one head: the weights of a tile are recomputed from the saved maxima and sums.
 
 use super::super::backward::{RowStats, Weights};
 use super::super::head::{Head, KEYS, QUERIES};
@@ -59,7 +59,7 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// What the forward had and gave, and the gradient of its output.
+/// The inputs and outputs of the forward pass, and the gradient of its output.
 pub(super) struct BackwardInput<'a, T> {
     pub input: &'a GatheredInput<'a, T>,
     pub y: &'a [T],

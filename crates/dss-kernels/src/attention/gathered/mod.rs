@@ -9,7 +9,7 @@
 //! BigBird's blocks are such tiles ([`BlockTiles`]). So are the chunks of all rounds of Reformer ([`ChunkTiles`]): rounds
 //! joined with the weights softmax(logsumexp) are one softmax over the keys of all of them.
 //!
-//! Maximum and sum of a row grow from tile to tile, as in [`super`]; the backward makes the weights again. Time and
+//! Maximum and sum of a row grow from tile to tile, as in [`super`]; the backward pass recomputes the weights. Time and
 //! memory are those of the tiles: there is no matrix of L × L weights.
 
 mod backward;
@@ -85,7 +85,7 @@ impl GatheredConfig {
     }
 }
 
-/// What attends, to what.
+/// The inputs of an attention.
 #[derive(Debug, Clone, Copy)]
 pub struct GatheredInput<'a, T> {
     /// Queries `[B, L, Q]`.
@@ -94,7 +94,7 @@ pub struct GatheredInput<'a, T> {
     pub k: &'a [T],
     /// Values `[B, L, Q]`.
     pub v: &'a [T],
-    /// Who sees whom.
+    /// Which keys each query sees.
     pub tiles: &'a dyn Tiles,
 }
 
@@ -121,7 +121,7 @@ pub struct Gathered<T: Real> {
 }
 
 impl<T: Real> Gathered<T> {
-    /// A plan; its buffers are made by the first calls.
+    /// A plan; its buffers are allocated by the first calls.
     pub fn new(config: GatheredConfig) -> Result<Self> {
         config.sizes().check("Gathered::new")?;
         Ok(Self { config, forward: Vec::new(), backward: Vec::new() })
