@@ -269,7 +269,7 @@ fn every_kind_of_model_has_something_to_show() {
         names.dedup();
         assert_eq!(names.len(), count, "{kind}: two pictures of a name");
         serde_json::to_string(&report).unwrap();
-        let of_portraits = [".attention.", ".spectrum.", ".kernels."];
+        let of_portraits = [".attention.", ".spectrum.", ".kernels.", ".frequencies."];
         let exported = export::arrays(&found);
         let exported =
             exported.iter().filter(|a| of_portraits.iter().any(|part| a.name.contains(part)));
