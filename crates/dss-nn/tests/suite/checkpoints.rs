@@ -271,7 +271,7 @@ fn damaged_settings_of_s4_are_named() {
         (r#""s4""#, r#""dss""#, "mixer.delta_log"),
         (r#""n":6"#, r#""n":7"#, "even"),
         (r#""n":6"#, r#""n":8"#, "mixer.b"),
-        (r#""n":6"#, r#""n":60000000000"#, "at most"),
+        (r#""n":6"#, r#""n":60000000000"#, "from 2 to 1024"),
         (r#""len":20"#, r#""len":2000000000000"#, "at most"),
         (r#""s4""#, r#""s4","variant":"exp""#, "variant"),
         (r#""s4""#, r#""s4d","discretisation":"euler""#, "euler"),
