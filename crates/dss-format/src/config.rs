@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::flat;
 use crate::io::{ModelIo, OutputKind};
 use crate::mixer::{MixerConfig, MixerContext};
+use crate::range::validate_count;
 
 /// What normalises the activations of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -152,15 +153,8 @@ impl ModelConfig {
         if len == 0 {
             return Err(Error::setting(&[], "the training length must be at least 1, but is 0"));
         }
-        if self.layers == 0 {
-            return Err(Error::setting(
-                &["model.layers"],
-                "layers must be at least 1, but is 0: try 1",
-            ));
-        }
-        if self.h == 0 {
-            return Err(Error::setting(&["model.h"], "h must be at least 1, but is 0: try 1"));
-        }
+        validate_count(&["model.layers"], "layers", self.layers)?;
+        validate_count(&["model.h"], "h", self.h)?;
         let Self { last_gain, dropout, norm_eps, .. } = *self;
         if !(last_gain > 0.0 && last_gain <= 1e4) {
             let what = format!("last_gain must be above 0 and at most 10000, but is {last_gain}");

@@ -73,13 +73,12 @@ impl Numbers {
         }
     }
 
-    /// The first that `is_bad`, and its index.
-    fn find(&self, is_bad: impl Fn(f64) -> bool) -> Option<(usize, f64)> {
-        let mut all: Box<dyn Iterator<Item = f64>> = match self {
+    /// All of them in double precision, one by one.
+    fn iter(&self) -> Box<dyn Iterator<Item = f64> + '_> {
+        match self {
             Self::F32(numbers) => Box::new(numbers.iter().map(|&x| x.into())),
             Self::F64(numbers) => Box::new(numbers.iter().copied()),
-        };
-        all.by_ref().enumerate().find(|(_, x)| is_bad(*x))
+        }
     }
 }
 
@@ -239,19 +238,8 @@ fn first_missing(meta: &CheckpointMeta, arrays: &BTreeMap<String, Array>) -> Opt
 }
 
 fn check(spec: &TensorSpec, array: Option<&Array>) -> Result<()> {
-    let TensorSpec { name, shape, trained, .. } = spec;
-    let Some(array) = array else {
-        return Err(Error::file(format!("the tensor {name} {shape:?} is missing")));
-    };
-    if array.shape != *shape {
-        return Err(Error::file(format!("{name} must be {shape:?}, but is {:?}", array.shape)));
-    }
-    let variance = !trained && name.ends_with("running_var");
-    let is_bad = |x: f64| !x.is_finite() || (variance && x < 0.0);
-    match array.numbers.find(is_bad) {
-        Some((at, x)) => Err(Error::file(format!("{name} has the number {x} at index {at}"))),
-        None => Ok(()),
-    }
+    let Array { shape, numbers } = array.ok_or_else(|| spec.missing())?;
+    spec.check(shape, numbers.iter())
 }
 
 fn decode(view: &TensorView) -> Option<Numbers> {
@@ -280,7 +268,7 @@ fn encode(numbers: &Numbers) -> (Dtype, Vec<u8>) {
 }
 
 fn encode_f16(spec: &TensorSpec, array: &Array) -> Result<Vec<u8>> {
-    if let Some((_, x)) = array.numbers.find(|x| x.abs() >= 65520.0) {
+    if let Some(x) = array.numbers.iter().find(|x| x.abs() >= 65520.0) {
         let what = format!("{} has the number {x}, beyond the range of f16", spec.name);
         return Err(Error::file(format!("{what}: write the file in f32")));
     }

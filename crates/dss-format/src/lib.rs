@@ -20,6 +20,7 @@ pub mod flat;
 mod io;
 mod meta;
 pub mod mixer;
+mod range;
 pub mod tensors;
 
 pub use config::{Form, Gelu, ModelConfig, NormKind, Pool, Positions, fixed_position};

@@ -19,6 +19,7 @@
 //! Weight matrices are `[out, in]` as in PyTorch.
 
 use crate::config::{ModelConfig, NormKind, Pool, Positions};
+use crate::error::{Error, Result};
 use crate::io::{InputKind, ModelIo, OutputKind};
 use crate::mixer::{MixerContext, Stages};
 
@@ -35,6 +36,27 @@ pub enum ParamGroup {
     Other,
 }
 
+/// Which numbers a tensor may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberRange {
+    /// Any that are finite.
+    Finite,
+    /// Finite ones of at least 0: variances.
+    NotNegative,
+    /// Whole ones from 0 and below this.
+    Below(usize),
+}
+
+impl NumberRange {
+    fn has(self, x: f64) -> bool {
+        match self {
+            Self::Finite => x.is_finite(),
+            Self::NotNegative => x.is_finite() && x >= 0.0,
+            Self::Below(count) => x.fract() == 0.0 && (0.0..count as f64).contains(&x),
+        }
+    }
+}
+
 /// One tensor of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorSpec {
@@ -46,17 +68,53 @@ pub struct TensorSpec {
     pub group: ParamGroup,
     /// false for the running statistics of BatchNorm, and for what a mixer draws once.
     pub trained: bool,
+    /// Its numbers.
+    pub range: NumberRange,
 }
 
 impl TensorSpec {
     /// A trained tensor.
     pub fn new(name: &str, shape: &[usize], group: ParamGroup) -> Self {
-        Self { name: name.to_owned(), shape: shape.to_vec(), group, trained: true }
+        let range = NumberRange::Finite;
+        Self { name: name.to_owned(), shape: shape.to_vec(), group, trained: true, range }
+    }
+
+    /// A trained tensor without a learning rate of its own.
+    pub(crate) fn other(name: &str, shape: &[usize]) -> Self {
+        Self::new(name, shape, ParamGroup::Other)
     }
 
     /// A tensor that no training changes.
     pub(crate) fn fixed(name: &str, shape: &[usize]) -> Self {
-        Self { trained: false, ..Self::new(name, shape, ParamGroup::Other) }
+        Self { trained: false, ..Self::other(name, shape) }
+    }
+
+    /// A tensor that no training changes, with numbers of this range.
+    pub(crate) fn fixed_in(range: NumberRange, name: &str, shape: &[usize]) -> Self {
+        Self { range, ..Self::fixed(name, shape) }
+    }
+
+    /// An array with this shape and these numbers can be this tensor.
+    ///
+    /// # Errors
+    /// [`Error::File`]
+    pub fn check(&self, shape: &[usize], numbers: impl IntoIterator<Item = f64>) -> Result<()> {
+        let Self { name, range, .. } = self;
+        if shape != self.shape {
+            return Err(Error::file(format!("{name} must be {:?}, but is {shape:?}", self.shape)));
+        }
+        let mut numbers = numbers.into_iter().enumerate();
+        let Some((at, x)) = numbers.find(|(_, x)| !range.has(*x)) else { return Ok(()) };
+        let expected = match range {
+            NumberRange::Below(count) => format!(", but must have whole ones below {count}"),
+            NumberRange::Finite | NumberRange::NotNegative => String::new(),
+        };
+        Err(Error::file(format!("{name} has the number {x} at index {at}{expected}")))
+    }
+
+    /// There is no array that could be this tensor.
+    pub fn missing(&self) -> Error {
+        Error::file(format!("the tensor {} {:?} is missing", self.name, self.shape))
     }
 
     fn within(mut self, module: &str) -> Self {
@@ -80,8 +138,8 @@ impl TensorSpec {
 /// `name.weight` and `name.bias` of a linear map.
 pub fn linear(name: &str, inputs: usize, outputs: usize) -> [TensorSpec; 2] {
     [
-        TensorSpec::new(&format!("{name}.weight"), &[outputs, inputs], ParamGroup::Other),
-        TensorSpec::new(&format!("{name}.bias"), &[outputs], ParamGroup::Other),
+        TensorSpec::other(&format!("{name}.weight"), &[outputs, inputs]),
+        TensorSpec::other(&format!("{name}.bias"), &[outputs]),
     ]
 }
 
@@ -139,12 +197,12 @@ impl ModelConfig {
     /// Those of a norm of h channels.
     pub(crate) fn norm_tensors(&self, name: &str, h: usize) -> Vec<TensorSpec> {
         let size = if self.norm == NormKind::LayerScalar { 1 } else { h };
-        let tensor =
-            |part: &str| TensorSpec::new(&format!("{name}.{part}"), &[size], ParamGroup::Other);
-        let statistic = |part: &str| TensorSpec { trained: false, ..tensor(part) };
-        let mut all = vec![tensor("gamma"), tensor("beta")];
+        let part = |part: &str| format!("{name}.{part}");
+        let mut all = ["gamma", "beta"].map(|x| TensorSpec::other(&part(x), &[size])).to_vec();
         if self.norm == NormKind::Batch {
-            all.extend([statistic("running_mean"), statistic("running_var")]);
+            let ranges = [NumberRange::Finite, NumberRange::NotNegative];
+            let statistics = ranges.into_iter().zip(["running_mean", "running_var"]);
+            all.extend(statistics.map(|(range, x)| TensorSpec::fixed_in(range, &part(x), &[size])));
         }
         all
     }
@@ -152,24 +210,23 @@ impl ModelConfig {
     fn tensors_outside_blocks(&self, io: &ModelIo, stages: Option<&Stages>) -> Vec<TensorSpec> {
         let h = self.h;
         let features = stages.map_or(h, |stages| stages.features);
-        let other = |name: &str, shape: &[usize]| TensorSpec::new(name, shape, ParamGroup::Other);
         let mut all = match io.input {
-            InputKind::Tokens { vocab } => vec![other("encoder.weight", &[vocab, h])],
+            InputKind::Tokens { vocab } => vec![TensorSpec::other("encoder.weight", &[vocab, h])],
             InputKind::Values { .. } if stages.is_some_and(|stages| !stages.encoded) => Vec::new(),
             InputKind::Values { channels } => linear("encoder", channels, h).into(),
         };
         if let Some(l) = self.mixer.settings().side_stream() {
-            all.push(other("side.start", &[l, h]));
+            all.push(TensorSpec::other("side.start", &[l, h]));
             for norm in ["norm", "input_norm"] {
-                let part = |part: &str| other(&format!("side.{norm}.{part}"), &[h]);
+                let part = |part: &str| TensorSpec::other(&format!("side.{norm}.{part}"), &[h]);
                 all.extend(["gamma", "beta"].map(part));
             }
         }
         if self.pool == Pool::Cls {
-            all.push(other("cls", &[h]));
+            all.push(TensorSpec::other("cls", &[h]));
         }
         if self.positions == Positions::Learned {
-            all.push(other("positions", &[self.positions_for(io.len), h]));
+            all.push(TensorSpec::other("positions", &[self.positions_for(io.len), h]));
         }
         if self.has_last_norm() {
             all.extend(self.norm_tensors("norm", h));
@@ -198,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_was_drawn_once_keeps_its_precision() {
-        assert!(TensorSpec::new("q.weight", &[32, 32], ParamGroup::Other).suits_half_precision());
+        assert!(TensorSpec::other("q.weight", &[32, 32]).suits_half_precision());
         assert!(!TensorSpec::fixed("blocks", &[4, 32, 3]).suits_half_precision());
     }
 }

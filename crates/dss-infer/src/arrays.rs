@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dss_format::Array;
+use dss_kernels::frozen::Norm;
 
 use crate::error::{Error, Result};
 use crate::hash::Hash;
@@ -55,6 +56,11 @@ impl Arrays<'_> {
     pub(crate) fn take(&mut self, name: &str) -> Vec<f32> {
         let name = format!("{}{name}", self.module);
         self.all.0.remove(&name).unwrap_or_else(|| panic!("a checked file has {name}"))
+    }
+
+    pub(crate) fn layer_norm(&mut self, name: &str, eps: f64) -> Norm<f32> {
+        let mut arrays = self.within(name);
+        Norm::Layer { gamma: arrays.take("gamma"), beta: arrays.take("beta"), eps }
     }
 
     pub(crate) fn linear(&mut self, name: &str) -> LinearWeights {

@@ -5,6 +5,7 @@ use dss_kernels::frozen::{self, Linear};
 use crate::error::Result;
 
 /// W `[out, in]` and b `[out]` of a linear map.
+#[derive(Clone)]
 pub(crate) struct LinearWeights {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,

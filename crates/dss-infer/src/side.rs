@@ -25,11 +25,7 @@ impl SideStream {
                 .enumerate()
                 .for_each(|(t, p)| PositionVectors::Fixed.add(t, p));
         }
-        let mut norm = |name: &str| {
-            let mut arrays = arrays.within(name);
-            let (gamma, beta) = (arrays.take("gamma"), arrays.take("beta"));
-            Norm::Layer { gamma, beta, eps: LunaConfig::NORM_EPS }
-        };
+        let mut norm = |name: &str| arrays.layer_norm(name, LunaConfig::NORM_EPS);
         let (own, input_norm) = (norm("norm"), norm("input_norm"));
         let mut normed = vec![0.0; start.len()];
         own.forward(&start, h, &mut normed, &mut Scratch::new(start.len() / h));

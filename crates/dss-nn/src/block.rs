@@ -169,10 +169,7 @@ impl Block {
         pass: &Pass,
         f: impl FnOnce(Tensor<3>) -> Tensor<3>,
     ) -> (Tensor<3>, Option<BatchStats>) {
-        let normed = |x| {
-            let (gamma, beta) = (norm.norm.gamma.val(), norm.norm.beta.val());
-            dispatch::norm(self.config.form, x, gamma, beta, &norm.mode)
-        };
+        let normed = |x| norm.norm.forward(self.config.form, x, &norm.mode);
         if norm.prenorm {
             let (u, stats) = normed(x.clone());
             (x + pass.dropped(f(u), 1), stats)

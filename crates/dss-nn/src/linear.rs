@@ -2,7 +2,9 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
+use dss_format::Form;
 
+use crate::dispatch;
 use crate::random::{stream, uniform};
 
 /// A linear map of rows. Weight and bias start ~ U(±1/√in).
@@ -30,6 +32,24 @@ impl Linear {
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         x.matmul(self.weight.val().transpose()) + self.bias.val().unsqueeze()
     }
+
+    /// `[.., in]` -> `[.., out]`, in the form that `form` asks for.
+    pub(crate) fn at_positions<const D: usize>(&self, form: Form, x: Tensor<D>) -> Tensor<D> {
+        at_positions(form, x, self.weight.val(), Some(self.bias.val()))
+    }
+}
+
+/// W·x + b at every position: `[.., in]` -> `[.., out]`.
+pub(crate) fn at_positions<const D: usize>(
+    form: Form,
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+) -> Tensor<D> {
+    let (mut shape, [outputs, inputs]) = (x.dims(), weight.dims());
+    shape[D - 1] = outputs;
+    let rows = x.reshape([-1, inputs as i64]);
+    dispatch::linear(form, rows, weight, bias).reshape(shape)
 }
 
 /// A trainable parameter in the device's float type.

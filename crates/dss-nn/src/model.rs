@@ -271,7 +271,6 @@ impl Model {
         mode: Mode,
     ) -> (Tensor<3>, Vec<BatchStats>) {
         let [batch, l] = input.dims();
-        let form = self.config.form;
         assert_eq!(lengths.len(), batch, "there must be one length per sequence");
         assert!(
             lengths.iter().all(|len| (1..=l).contains(len)),
@@ -289,12 +288,7 @@ impl Model {
             x = y;
             stats.extend(seen);
         }
-        let mut side = None;
-        if let Some(start) = &self.side {
-            let placed = self.config.positions != Positions::None;
-            let [sequence, p] = start.begin(x, placed, form);
-            (x, side) = (sequence, Some(p));
-        }
+        let (mut x, mut side) = self.with_side(x);
         for (i, (block, prepared)) in self.layers.iter().zip(&prepared.layers).enumerate() {
             let past = carry.as_mut().map(|carry| carry.pass(i, block, &x, mode));
             let (y, seen) = block.forward_beside(&mut side, past, x, prepared, &lengths, mode, i);
@@ -305,11 +299,19 @@ impl Model {
             let padded = self.config.mask_padding && lengths.iter().any(|&len| len < l);
             let lengths = padded.then(|| (&*lengths).into());
             let mode = norm.mode(mode != Mode::Eval, lengths);
-            let (y, seen) = dispatch::norm(form, x, norm.gamma.val(), norm.beta.val(), &mode);
+            let (y, seen) = norm.forward(self.config.form, x, &mode);
             x = y;
             stats.extend(seen);
         }
         (x, stats)
+    }
+
+    /// x `[B, L, H]` as the first layer gets it, and the second stream `[B, l, H]` of mixers that carry one.
+    pub(crate) fn with_side(&self, x: Tensor<3>) -> (Tensor<3>, Option<Tensor<3>>) {
+        let Some(start) = &self.side else { return (x, None) };
+        let placed = self.config.positions != Positions::None;
+        let [x, p] = start.begin(x, placed, self.config.form);
+        (x, Some(p))
     }
 
     /// The input as the first layer gets it, `[B, L, H]`, with cls and positions where the model has them, and the lengths.

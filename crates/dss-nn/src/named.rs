@@ -37,7 +37,7 @@ impl Model {
         let found = self.collect(|name, param| (name, param.id(), param.elements()));
         let parameters = found.into_iter().map(|(name, id, elements)| {
             let spec = declared.remove(&name).filter(|spec| spec.elements() == Some(elements));
-            let TensorSpec { name, shape, group, trained } = spec.unwrap_or_else(|| {
+            let TensorSpec { name, shape, group, trained, .. } = spec.unwrap_or_else(|| {
                 panic!("the parameter {name} with {elements} numbers is not declared in dss-format")
             });
             Parameter { name, id, group, shape, trained }
@@ -55,42 +55,18 @@ impl Model {
     }
 
     /// This model with the numbers of `tensors`, in its own float type. Exactly the names of
-    /// [`Self::named_tensors`] must be there, with their shapes, and all numbers must be finite.
+    /// [`Self::named_tensors`] must be there, with their shapes and with numbers that they can have.
     pub fn load_named(self, mut tensors: BTreeMap<String, TensorData>) -> Result<Self> {
-        let op = "load_named";
         let mut ready = BTreeMap::new();
-        for Parameter { name, shape, .. } in self.parameters() {
-            let Some(data) = tensors.remove(&name) else {
-                return Err(Error::invalid(op, format!("the tensor {name} {shape:?} is missing")));
-            };
-            if data.shape().as_slice() != shape {
-                let what =
-                    format!("{name} must be {shape:?}, but is {:?}", data.shape().as_slice());
-                return Err(Error::invalid(op, what));
-            }
+        for spec in self.config().tensors(self.io()) {
+            let data = tensors.remove(&spec.name).ok_or_else(|| spec.missing())?;
             let data = data.convert::<f64>();
-            let numbers = data.as_slice::<f64>().expect("just converted");
-            if let Some(at) = numbers.iter().position(|x| !x.is_finite()) {
-                let what = format!("{name} has the number {} at index {at}", numbers[at]);
-                return Err(Error::invalid(op, what));
-            }
-            if name.ends_with("running_var") && numbers.iter().any(|&x| x < 0.0) {
-                return Err(Error::invalid(op, format!("{name} has a negative variance")));
-            }
-            if name.ends_with("mixer.blocks") {
-                // Of all blocks but the first and the last.
-                let count = shape[1] + 2;
-                let valid = |&&x: &&f64| x.fract() == 0.0 && (0.0..count as f64).contains(&x);
-                if let Some(x) = numbers.iter().find(|x| !valid(x)) {
-                    let what = format!("{name} has the number {x}, but there are {count} blocks");
-                    return Err(Error::invalid(op, what));
-                }
-            }
-            ready.insert(name, data);
+            spec.check(data.shape().as_slice(), data.iter::<f64>())?;
+            ready.insert(spec.name, data);
         }
         if let Some(name) = tensors.keys().next() {
             let what = format!("this model has no tensor {name}: the file is of another model");
-            return Err(Error::invalid(op, what));
+            return Err(Error::invalid("load_named", what));
         }
         Ok(self.map(&mut Load { path: Path::default(), ready }))
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor};
-use dss_format::NormKind;
+use dss_format::{Form, NormKind};
 
+use crate::dispatch;
 use crate::linear::parameter;
 use crate::ops::{BatchStats, NormMode};
 
@@ -69,6 +70,16 @@ impl Norm {
             (NormKind::Batch, ..) => NormMode::BatchTrain { eps, lengths },
             (NormKind::Layer, ..) => NormMode::Layer { eps },
         }
+    }
+
+    /// The norm of x `[B, L, H]`, and of a BatchNorm in training the statistics of this batch.
+    pub(crate) fn forward(
+        &self,
+        form: Form,
+        x: Tensor<3>,
+        mode: &NormMode,
+    ) -> (Tensor<3>, Option<BatchStats>) {
+        dispatch::norm(form, x, self.gamma.val(), self.beta.val(), mode)
     }
 
     /// running ← (1 − share)·running + share·batch with the next of `stats`; nothing but for BatchNorm.

@@ -1,7 +1,5 @@
 //! Views of the layers of a model while it reads an example.
 
-use dss_format::Positions;
-
 use crate::block::Mode;
 use crate::encoder::Input;
 use crate::mixer::Portrait;
@@ -20,13 +18,8 @@ impl Model {
         }
         let prepared = self.prepare(l);
         let whole = [l];
-        let (mut x, lengths) = self.embedded(input, &whole);
-        let mut side = self.side.as_ref().map(|start| {
-            let placed = self.config().positions != Positions::None;
-            let [sequence, p] = start.begin(x.clone(), placed, self.config().form);
-            x = sequence;
-            p
-        });
+        let (x, lengths) = self.embedded(input, &whole);
+        let (mut x, mut side) = self.with_side(x);
         let mut all = Vec::new();
         for (i, (block, prepared)) in self.layers.iter().zip(&prepared.layers).enumerate() {
             let u = block.read_by_mixer(&x, Mode::Eval);

@@ -5,7 +5,6 @@ use burn::tensor::{Device, Tensor};
 use dss_format::mixer::LunaConfig;
 use dss_format::{Form, NormKind};
 
-use crate::dispatch;
 use crate::linear::parameter;
 use crate::norm::Norm;
 use crate::positions;
@@ -43,10 +42,7 @@ impl SideStream {
         if placed {
             p = p + positions::fixed(l, h, &x.device(), x.dtype());
         }
-        let normed = |norm: &Norm, x| {
-            let (gamma, beta) = (norm.gamma.val(), norm.beta.val());
-            dispatch::norm(form, x, gamma, beta, &norm.mode(false, None)).0
-        };
+        let normed = |norm: &Norm, x| norm.forward(form, x, &norm.mode(false, None)).0;
         [normed(&self.input_norm, x), normed(&self.norm, p).expand([batch, l, h])]
     }
 }

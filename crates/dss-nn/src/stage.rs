@@ -15,7 +15,6 @@ use dss_format::mixer::{WaveganDConfig, WaveganVariant};
 use dss_format::{Form, MixerConfig, ModelConfig, ModelIo};
 
 use crate::block::Mode;
-use crate::dispatch;
 use crate::linear::parameter;
 use crate::mixer::{Portrait, Subject};
 use crate::norm::Norm;
@@ -113,8 +112,7 @@ impl NormedConvolution {
     /// The norm of x, and in training what a BatchNorm saw.
     fn normed(&self, x: Tensor<3>, mode: Mode, form: Form) -> (Tensor<3>, Option<BatchStats>) {
         let Some(norm) = &self.norm else { return (x, None) };
-        let (gamma, beta) = (norm.gamma.val(), norm.beta.val());
-        dispatch::norm(form, x, gamma, beta, &norm.mode(mode != Mode::Eval, None))
+        norm.forward(form, x, &norm.mode(mode != Mode::Eval, None))
     }
 }
 

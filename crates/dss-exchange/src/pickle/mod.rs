@@ -3,6 +3,7 @@
 //! contains itself can do harm.
 
 mod machine;
+mod opcodes;
 
 use crate::error::Result;
 use machine::Machine;

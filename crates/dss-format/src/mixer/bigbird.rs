@@ -1,17 +1,16 @@
 //! BigBird (Zaheer et al. 2020): attention between blocks of positions. A block sees the first and the last block, itself
 //! and its neighbours, and a few blocks drawn at random for each head; the first and the last block see all.
 //!
+//! The tensors of [`AttentionConfig`](super::AttentionConfig), and
+//!
 //! | name | shape | |
 //! |------|-------|-|
-//! | `q.weight`, `k.weight`, `v.weight` | `[Q, H]` each | queries, keys and values |
-//! | `out.weight` | `[H, Q]` | output projection |
-//! | `q.bias`, `k.bias`, `v.bias`, `out.bias` | `[Q]`, `[H]` | with `bias` |
 //! | `blocks` | `[heads, blocks − 2, r]` | the random blocks of all but the first and the last block; not trained |
 
 use super::heads::{attention_config, validate_looks_ahead};
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
-use crate::tensors::TensorSpec;
+use crate::tensors::{NumberRange, TensorSpec};
 
 attention_config! {
     /// The settings of BigBird. Where there are fewer than 5 + `random_blocks` blocks, it is full attention.
@@ -55,7 +54,7 @@ impl MixerSettings for BigbirdConfig {
         let mut all = self.frame().tensors(context);
         if let Some(blocks) = self.blocks(context.len).filter(|_| self.random_blocks > 0) {
             let shape = [self.heads, blocks - 2, self.random_blocks];
-            all.push(TensorSpec::fixed("blocks", &shape));
+            all.push(TensorSpec::fixed_in(NumberRange::Below(blocks), "blocks", &shape));
         }
         all
     }

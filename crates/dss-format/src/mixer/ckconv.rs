@@ -7,11 +7,12 @@
 //! | `kernel.{0,1,2}.g`, `.bias` | `[w]`, `[w]`, `[H·H]` each | their lengths, and offsets |
 //! | `bias` | `[H]` | |
 
-use super::recurrent::{validate_count, validate_forwards, validate_positive};
+use super::recurrent::validate_forwards;
 use super::settings::settings;
 use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::Result;
-use crate::tensors::{ParamGroup, TensorSpec};
+use crate::range::{validate_count, validate_positive};
+use crate::tensors::TensorSpec;
 
 settings! {
     /// The settings of CKConv; ω is that published for MFCC.
@@ -46,19 +47,12 @@ impl MixerSettings for CkconvConfig {
     }
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
-        let other =
-            |name: String, shape: &[usize]| TensorSpec::new(&name, shape, ParamGroup::Other);
-        let maps = self.maps(context.h).into_iter().enumerate();
-        let mut all: Vec<_> = maps
-            .flat_map(|(i, (inputs, outputs))| {
-                [
-                    other(format!("kernel.{i}.v"), &[outputs, inputs]),
-                    other(format!("kernel.{i}.g"), &[outputs]),
-                    other(format!("kernel.{i}.bias"), &[outputs]),
-                ]
-            })
-            .collect();
-        all.push(other("bias".to_owned(), &[context.h]));
+        let mut all = vec![TensorSpec::other("bias", &[context.h])];
+        for (i, (inputs, outputs)) in self.maps(context.h).into_iter().enumerate() {
+            all.push(TensorSpec::other(&format!("kernel.{i}.v"), &[outputs, inputs]));
+            let rows = ["g", "bias"].map(|part| format!("kernel.{i}.{part}"));
+            all.extend(rows.map(|name| TensorSpec::other(&name, &[outputs])));
+        }
         all
     }
 

@@ -12,7 +12,7 @@ use super::recurrent::{recurrent_tensor, validate_forwards};
 use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::Result;
-use crate::tensors::{ParamGroup, TensorSpec, linear};
+use crate::tensors::{TensorSpec, linear};
 
 /// The angles of the rotations that Q begins as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl MixerSettings for ExpRnnConfig {
         let h = context.h;
         let mut all = linear("input", h, h).to_vec();
         all.push(recurrent_tensor("a", &[h, h]));
-        all.push(TensorSpec::new("offset", &[h], ParamGroup::Other));
+        all.push(TensorSpec::other("offset", &[h]));
         all
     }
 }

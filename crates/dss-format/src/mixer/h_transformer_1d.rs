@@ -1,11 +1,7 @@
 //! H-Transformer-1D (Zhu & Soricut 2021): attention that is exact between neighbouring blocks and ever coarser between
 //! those further apart.
 //!
-//! | name | shape | |
-//! |------|-------|-|
-//! | `q.weight`, `k.weight`, `v.weight` | `[Q, H]` each | queries, keys and values |
-//! | `out.weight` | `[H, Q]` | output projection |
-//! | `q.bias`, `k.bias`, `v.bias`, `out.bias` | `[Q]`, `[H]` | with `bias` |
+//! The tensors are those of [`AttentionConfig`](super::AttentionConfig).
 
 use super::heads::attention_config;
 use super::{MixerContext, MixerSettings};

@@ -2,6 +2,7 @@
 
 use super::MixerContext;
 use crate::error::{Error, Result};
+use crate::range::validate_count;
 use crate::tensors::{TensorSpec, linear};
 
 /// The keys of heads that divide a width of their own.
@@ -16,9 +17,7 @@ pub(super) fn validate_heads(
     width: usize,
     keys: &'static [&'static str],
 ) -> Result<()> {
-    if heads == 0 {
-        return Err(Error::setting(keys, "heads must be at least 1, but is 0: try 1"));
-    }
+    validate_count(keys, "heads", heads)?;
     if width.is_multiple_of(heads) {
         return Ok(());
     }

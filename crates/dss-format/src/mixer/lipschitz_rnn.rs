@@ -7,10 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::recurrent::{validate_forwards, validate_positive};
+use super::recurrent::validate_forwards;
 use super::settings::settings;
 use super::{MixerConfig, MixerContext, MixerSettings};
 use crate::error::{Error, Result};
+use crate::range::validate_positive;
 use crate::tensors::{TensorSpec, linear};
 
 /// How a differential equation becomes steps.

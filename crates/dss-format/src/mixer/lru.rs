@@ -6,14 +6,15 @@
 //! | `gamma_log` | `[N]` | log γ |
 //! | `b` | `[2N, H]` | B: its real parts, then its imaginary parts |
 //! | `c` | `[H, 2N]` | Re C, then −Im C |
-//! | `d` | `[H]` | weight of the input itself |
-//! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection after GELU, 2H with GLU |
+//!
+//! and those that [`ssm`](super::ssm) declares.
 
-use super::recurrent::{recurrent_tensor, validate_count, validate_forwards, validate_positive};
+use super::recurrent::{recurrent_tensor, validate_forwards};
 use super::settings::settings;
 use super::ssm::d_and_out;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
+use crate::range::{validate_count, validate_positive};
 use crate::tensors::{ParamGroup, TensorSpec};
 
 settings! {

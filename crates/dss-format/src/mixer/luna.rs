@@ -8,11 +8,11 @@
 //! | `p_norm.gamma`, `.beta` | `[H]` each | LayerNorm of p after the layer |
 
 use super::heads::{CHANNELS, validate_heads, validate_looks_ahead};
-use super::recurrent::validate_count;
 use super::settings::settings;
 use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::Result;
-use crate::tensors::{ParamGroup, TensorSpec, linear};
+use crate::range::validate_count;
+use crate::tensors::{TensorSpec, linear};
 
 settings! {
     /// The settings of Luna.
@@ -48,10 +48,7 @@ impl MixerSettings for LunaConfig {
         let h = context.h;
         let maps = ["q", "k", "v", "out", "pq", "pk", "pv"];
         let mut all: Vec<_> = maps.into_iter().flat_map(|name| linear(name, h, h)).collect();
-        all.extend(
-            ["p_norm.gamma", "p_norm.beta"]
-                .map(|name| TensorSpec::new(name, &[h], ParamGroup::Other)),
-        );
+        all.extend(["p_norm.gamma", "p_norm.beta"].map(|name| TensorSpec::other(name, &[h])));
         all
     }
 

@@ -6,12 +6,13 @@
 //! |------|-------|-|
 //! | `alpha`, `delta`, `beta`, `eta` | `[C, H, N]` each | C = 2 directions when bidirectional, else 1 |
 
-use super::recurrent::{recurrent_tensor, validate_count};
+use super::recurrent::recurrent_tensor;
 use super::settings::settings;
 use super::ssm::SsmSettings;
 use super::{MixerContext, MixerSettings};
 use crate::config::Gelu;
 use crate::error::Result;
+use crate::range::validate_count;
 use crate::tensors::{ParamGroup, TensorSpec};
 
 settings! {

@@ -8,10 +8,10 @@
 //! | `field.0.*`, `field.1.*`, `field.2.*` | `[w, H]`, `[w, w]`, `[H·dim, w]` with their biases | f; the second is used field_layers − 1 times |
 
 use super::lipschitz_rnn::SolverKind;
-use super::recurrent::validate_count;
 use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
+use crate::range::validate_count;
 use crate::tensors::{TensorSpec, linear};
 
 settings! {
@@ -42,6 +42,14 @@ impl NrdeConfig {
         let triples = pairs.saturating_mul(channels.saturating_add(1)).saturating_mul(2) / 3;
         let of_length = [channels, pairs, triples];
         of_length.iter().take(self.depth).fold(0, |sum, words| sum.saturating_add(*words))
+    }
+
+    /// The recurrence of a state of h, over windows.
+    #[cfg(feature = "kernels")]
+    pub fn cell(&self, h: usize) -> dss_kernels::recurrent::Nrde {
+        let Self { width, field_layers: layers, solver, substeps, .. } = *self;
+        let (dim, solver) = (self.dim(), solver.into());
+        dss_kernels::recurrent::Nrde { n: h, dim, width, layers, solver, substeps }
     }
 
     /// The Lyndon words of three of `channels` letters, less than each of their rotations, in order.

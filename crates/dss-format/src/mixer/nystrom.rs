@@ -6,11 +6,11 @@
 //! | `conv.weight` | `[heads, taps]` | depthwise convolution of the values over the length; with `conv` > 0 |
 
 use super::heads::{CHANNELS, validate_heads, validate_looks_ahead};
-use super::recurrent::validate_count;
 use super::settings::settings;
 use super::{MixerContext, MixerSettings, saturating_product};
 use crate::error::{Error, Result};
-use crate::tensors::{ParamGroup, TensorSpec, linear};
+use crate::range::validate_count;
+use crate::tensors::{TensorSpec, linear};
 
 settings! {
     /// The settings of Nyströmformer; the defaults are those of its Long Range Arena runs.
@@ -88,8 +88,7 @@ impl MixerSettings for NystromConfig {
         let mut all: Vec<_> =
             ["q", "k", "v", "out"].into_iter().flat_map(|name| linear(name, h, h)).collect();
         if self.conv > 0 {
-            let shape = [self.heads, self.conv];
-            all.push(TensorSpec::new("conv.weight", &shape, ParamGroup::Other));
+            all.push(TensorSpec::other("conv.weight", &[self.heads, self.conv]));
         }
         all
     }

@@ -7,10 +7,11 @@
 //! | `field.{i}.weight`, `.bias` | `[w, H]`, `[w, w]` …, `[H, w]` with their biases | f: linear maps with tanh between |
 
 use super::lipschitz_rnn::SolverKind;
-use super::recurrent::{validate_count, validate_forwards, validate_positive};
+use super::recurrent::validate_forwards;
 use super::settings::settings;
 use super::{MixerConfig, MixerContext, MixerSettings};
 use crate::error::Result;
+use crate::range::{validate_count, validate_positive};
 use crate::tensors::{TensorSpec, linear};
 
 settings! {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::heads::attention_config;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
-use crate::tensors::{ParamGroup, TensorSpec};
+use crate::tensors::TensorSpec;
 
 /// φ of Performer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -48,12 +48,15 @@ impl PerformerConfig {
         }
     }
 
-    /// What is added to every feature.
-    pub fn feature_eps(&self) -> f64 {
+    /// φ of the heads in a model of h channels, ε the number that is added to every feature.
+    #[cfg(feature = "kernels")]
+    pub fn feature_map(&self, h: usize) -> dss_kernels::kernelised::FeatureMap {
+        use dss_kernels::kernelised::FeatureMap;
+        let features = self.features_in(self.width_in(h) / self.heads);
         match (self.kernel, self.project) {
-            (PerformerKernel::Relu, _) => 1e-3,
-            (PerformerKernel::Favor, true) => 1e-6,
-            (PerformerKernel::Favor, false) => 1e-4,
+            (PerformerKernel::Relu, _) => FeatureMap::Relu { eps: 1e-3 },
+            (PerformerKernel::Favor, true) => FeatureMap::Favor { features, eps: 1e-6 },
+            (PerformerKernel::Favor, false) => FeatureMap::Favor { features, eps: 1e-4 },
         }
     }
 
@@ -108,8 +111,7 @@ impl MixerSettings for PerformerConfig {
         let mut all = if self.project { self.frame().tensors(context) } else { Vec::new() };
         if self.kernel == PerformerKernel::Favor {
             let d = self.width_in(context.h) / self.heads.max(1);
-            let w = TensorSpec::new("features", &[self.features_in(d), d], ParamGroup::Other);
-            all.push(TensorSpec { trained: false, ..w });
+            all.push(TensorSpec::fixed("features", &[self.features_in(d), d]));
         }
         all
     }

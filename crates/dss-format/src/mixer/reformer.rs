@@ -14,7 +14,7 @@ use super::heads::{WIDTH, validate_heads};
 use super::settings::settings;
 use super::{MixerContext, MixerSettings};
 use crate::error::{Error, Result};
-use crate::tensors::{ParamGroup, TensorSpec};
+use crate::tensors::TensorSpec;
 
 /// Whose Reformer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -134,12 +134,11 @@ impl MixerSettings for ReformerConfig {
 
     fn tensors(&self, context: &MixerContext) -> Vec<TensorSpec> {
         let (h, width) = (context.h, self.width_in(context.h));
-        let other = |name: &str, shape: &[usize]| TensorSpec::new(name, shape, ParamGroup::Other);
-        let mut all = vec![other("qk.weight", &[width, h]), other("v.weight", &[width, h])];
+        let mut all = ["qk.weight", "v.weight"].map(|x| TensorSpec::other(x, &[width, h])).to_vec();
         let ReformerSizes { rounds, buckets, .. } = self.sizes(context.len);
         let heads = match self.variant {
             ReformerVariant::Paper => {
-                all.push(other("out.weight", &[h, width]));
+                all.push(TensorSpec::other("out.weight", &[h, width]));
                 self.heads
             }
             ReformerVariant::Lra => 1,

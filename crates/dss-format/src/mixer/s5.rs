@@ -7,8 +7,8 @@
 //! | `delta_log` | `[N/2]` | log Δ |
 //! | `b` | `[N, H]` | B: its real parts, then its imaginary parts |
 //! | `c` | `[H, N]` | Re C, then −Im C |
-//! | `d` | `[H]` | weight of the input itself |
-//! | `out.weight`, `.bias` | `[H or 2H, H]`, `[H or 2H]` | output projection after GELU, 2H with GLU |
+//!
+//! and those that [`ssm`](super::ssm) declares.
 
 use super::recurrent::validate_forwards;
 use super::settings::settings;

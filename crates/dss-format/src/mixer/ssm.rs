@@ -8,7 +8,8 @@
 use super::MixerContext;
 use crate::config::Gelu;
 use crate::error::{Error, Result};
-use crate::tensors::{ParamGroup, TensorSpec, linear};
+use crate::range::validate_count;
+use crate::tensors::{TensorSpec, linear};
 
 /// The most states of Skew-HiPPO.
 pub const MAX_N: usize = 512;
@@ -44,12 +45,7 @@ impl SsmSettings {
 
     /// Every number is in its range.
     pub(super) fn validate(&self) -> Result<()> {
-        if self.n == 0 {
-            return Err(Error::setting(
-                &["model.mixer.n"],
-                "n must be at least 1, but is 0: try 1",
-            ));
-        }
+        validate_count(&["model.mixer.n"], "n", self.n)?;
         validate_deltas(self.delta_min, self.delta_max)
     }
 
@@ -102,7 +98,7 @@ pub(super) fn validate_deltas(low: f64, high: f64) -> Result<()> {
 /// D and the output projection, gated or not.
 pub(super) fn d_and_out(h: usize, glu: bool) -> Vec<TensorSpec> {
     let outputs = if glu { h.saturating_mul(2) } else { h };
-    let mut all = vec![TensorSpec::new("d", &[h], ParamGroup::Other)];
+    let mut all = vec![TensorSpec::other("d", &[h])];
     all.extend(linear("out", h, outputs));
     all
 }

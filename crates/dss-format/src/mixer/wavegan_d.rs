@@ -13,13 +13,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::heads::validate_looks_ahead;
-use super::recurrent::validate_count;
 use super::settings::settings;
 use super::{MixerContext, MixerSettings, Stages};
 use crate::config::{ModelConfig, Pool, Positions};
 use crate::error::{Error, Result};
 use crate::io::{InputKind, ModelIo, OutputKind};
-use crate::tensors::{ParamGroup, TensorSpec};
+use crate::range::validate_count;
+use crate::tensors::TensorSpec;
 
 /// Which of the two published nets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -194,7 +194,7 @@ impl MixerSettings for WaveganDConfig {
             for (part, outputs) in residual.chain([("down".to_owned(), to)]) {
                 let name = format!("stages.{i}.{part}");
                 let other = |tensor: &str, shape: &[usize]| {
-                    TensorSpec::new(&format!("{name}.conv.{tensor}"), shape, ParamGroup::Other)
+                    TensorSpec::other(&format!("{name}.conv.{tensor}"), shape)
                 };
                 tensors.push(other("weight", &[outputs, from, Self::TAPS]));
                 tensors.push(other("bias", &[outputs]));

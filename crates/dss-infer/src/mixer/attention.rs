@@ -7,7 +7,7 @@ use dss_kernels::attention::{Attention, AttentionCache, AttentionInput};
 use super::projections::{Projections, QkvRows};
 use super::{
     MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, check_forwards, own_state,
-    read_own_state,
+    own_workspace, read_own_state,
 };
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
@@ -56,8 +56,8 @@ impl SequenceMixer for AttentionMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<(Attention<f32>, Vec<f32>, QkvRows)>();
-        let (attention, saved, rows) = own.expect("a workspace of this mixer");
+        let (attention, saved, rows) =
+            own_workspace::<(Attention<f32>, Vec<f32>, QkvRows)>(workspace);
         self.maps.split(u, rows)?;
         let QkvRows { q, k, v: values, y, .. } = rows;
         attention.forward(

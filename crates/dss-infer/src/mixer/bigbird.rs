@@ -6,7 +6,7 @@ use dss_kernels::attention::gathered::{BlockTiles, Gathered, GatheredConfig, Gat
 use dss_kernels::attention::{Attention, AttentionConfig, AttentionInput};
 
 use super::projections::{Projections, QkvRows};
-use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace, own_workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -33,12 +33,6 @@ impl BigbirdMixer {
         let maps = Projections::new(arrays, config.frame(), context.h)?;
         let blocks = config.blocks(context.len).filter(|_| config.random_blocks > 0);
         let random = blocks.map_or_else(Vec::new, |_| arrays.take("blocks"));
-        let count = blocks.unwrap_or(0) as f32;
-        let valid = |x: &&f32| x.fract() == 0.0 && (0.0..count).contains(*x);
-        if let Some(x) = random.iter().find(|x| !valid(x)) {
-            let what = format!("mixer.blocks has the number {x}, but there are {count} blocks");
-            return Err(Error::File(what));
-        }
         let random = random.into_iter().map(|x| x as u32).collect();
         Ok(Self { config, context, maps, random })
     }
@@ -73,8 +67,7 @@ impl SequenceMixer for BigbirdMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<(Plan, Vec<f32>, QkvRows)>();
-        let (plan, saved, rows) = own.expect("a workspace of this mixer");
+        let (plan, saved, rows) = own_workspace::<(Plan, Vec<f32>, QkvRows)>(workspace);
         self.maps.split(u, rows)?;
         let QkvRows { q, k, v: values, y, .. } = rows;
         match plan {

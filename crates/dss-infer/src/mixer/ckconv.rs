@@ -4,7 +4,7 @@ use dss_format::MixerContext;
 use dss_format::mixer::CkconvConfig;
 use dss_kernels::Conv;
 
-use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace, own_workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 use crate::linear::relu;
@@ -83,8 +83,7 @@ impl SequenceMixer for CkconvMixer {
         u: &[f32],
         v: &mut [f32],
     ) -> Result<()> {
-        let own = workspace.downcast_mut::<(Conv<f32>, Vec<f32>)>();
-        let (conv, parts) = own.expect("a workspace of this mixer");
+        let (conv, parts) = own_workspace::<(Conv<f32>, Vec<f32>)>(workspace);
         let h = self.context.h;
         for (output, kernels) in prepared.chunks_exact(prepared.len() / h).enumerate() {
             conv.set_kernel(kernels)?;

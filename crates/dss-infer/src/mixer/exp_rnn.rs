@@ -3,7 +3,7 @@
 use dss_kernels::recurrent::ExpRnn;
 use dss_kernels::recurrent::orthogonal::orthogonal;
 
-use super::recurrent::{Net, copied};
+use super::recurrent::Net;
 use crate::arrays::Arrays;
 use crate::linear::LinearWeights;
 
@@ -36,6 +36,6 @@ impl Net for ExpRnnNet {
     }
 
     fn input(&self) -> LinearWeights {
-        copied(&self.input)
+        self.input.clone()
     }
 }

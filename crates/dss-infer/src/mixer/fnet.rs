@@ -3,7 +3,7 @@
 use dss_format::MixerContext;
 use dss_kernels::fourier::{Fourier, FourierConfig};
 
-use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace, own_workspace};
 use crate::error::{Error, Result};
 
 pub(super) struct FnetMixer {
@@ -22,8 +22,7 @@ impl SequenceMixer for FnetMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let fourier: &mut Fourier<f32> =
-            workspace.downcast_mut().expect("a workspace of this mixer");
+        let fourier: &mut Fourier<f32> = own_workspace(workspace);
         Ok(fourier.forward(u, [1, u.len() / self.context.h], None, v)?)
     }
 

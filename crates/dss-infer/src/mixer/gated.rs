@@ -2,7 +2,7 @@
 
 use dss_kernels::recurrent::{Gru, Lstm};
 
-use super::recurrent::{Net, copied};
+use super::recurrent::Net;
 use crate::arrays::Arrays;
 use crate::linear::LinearWeights;
 
@@ -33,7 +33,7 @@ impl Net for GruNet {
     }
 
     fn input(&self) -> LinearWeights {
-        copied(&self.0.input)
+        self.0.input.clone()
     }
 }
 
@@ -52,7 +52,7 @@ impl Net for LstmNet {
 
     /// Both biases are added to the gates.
     fn input(&self) -> LinearWeights {
-        let mut input = copied(&self.0.input);
+        let mut input = self.0.input.clone();
         input.bias.iter_mut().zip(&self.0.hidden.bias).for_each(|(b, more)| *b += more);
         input
     }

@@ -4,7 +4,7 @@ use dss_format::MixerContext;
 use dss_format::mixer::HTransformer1dConfig;
 
 use super::projections::{Projections, QkvRows};
-use super::{MixerState, SequenceMixer, Workspace};
+use super::{MixerState, SequenceMixer, Workspace, own_workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -144,7 +144,7 @@ impl SequenceMixer for HTransformer1dMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let rows = workspace.downcast_mut::<QkvRows>().expect("a workspace of this mixer");
+        let rows = own_workspace::<QkvRows>(workspace);
         self.maps.split(u, rows)?;
         let HTransformer1dConfig { heads, block, .. } = self.config;
         let (width, causal) = (self.maps.width(), !self.context.bidirectional);

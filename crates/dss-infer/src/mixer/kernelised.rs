@@ -2,7 +2,7 @@
 //! fixed.
 
 use dss_format::MixerContext;
-use dss_format::mixer::{LinearAttentionConfig, PerformerConfig, PerformerKernel};
+use dss_format::mixer::{AttentionConfig, LinearAttentionConfig, PerformerConfig, PerformerKernel};
 use dss_kernels::kernelised::{
     FeatureMap, Kernelised, KernelisedConfig, KernelisedInput, KernelisedState,
 };
@@ -10,7 +10,7 @@ use dss_kernels::kernelised::{
 use super::projections::{Projections, QkvRows};
 use super::{
     MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, check_forwards, own_state,
-    read_own_state,
+    own_workspace, read_own_state,
 };
 use crate::arrays::Arrays;
 use crate::error::Result;
@@ -26,24 +26,29 @@ pub(super) struct KernelisedMixer {
     w: Vec<f32>,
 }
 
+/// The sizes of heads, for one sequence of length 1.
+fn heads(
+    frame: AttentionConfig,
+    context: &MixerContext,
+    map: FeatureMap,
+    eps: f64,
+) -> KernelisedConfig {
+    let (heads, head_dim) = (frame.heads, frame.width_in(context.h) / frame.heads);
+    let causal = !context.bidirectional;
+    KernelisedConfig { batch: 1, len: 1, heads, head_dim, causal, map, eps }
+}
+
 impl KernelisedMixer {
     pub(super) fn linear_attention(
         config: &LinearAttentionConfig,
         context: MixerContext,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
-        let (heads, width) = (config.heads, config.width_in(context.h));
-        let heads = KernelisedConfig {
-            batch: 1,
-            len: 1,
-            heads,
-            head_dim: width / heads,
-            causal: !context.bidirectional,
-            map: FeatureMap::EluPlusOne,
-            eps: LinearAttentionConfig::EPS,
-        };
-        let maps = Some(Projections::new(arrays, config.frame(), context.h)?);
-        Ok(Self { context, heads, maps, w: Vec::new() })
+        let frame = config.frame();
+        let maps = Projections::new(arrays, frame, context.h)?;
+        let (map, eps) = (FeatureMap::EluPlusOne, LinearAttentionConfig::EPS);
+        let heads = heads(frame, &context, map, eps);
+        Ok(Self { context, heads, maps: Some(maps), w: Vec::new() })
     }
 
     pub(super) fn performer(
@@ -51,28 +56,17 @@ impl KernelisedMixer {
         context: MixerContext,
         arrays: &mut Arrays<'_>,
     ) -> Result<Self> {
-        let (heads, width) = (config.heads, config.width_in(context.h));
-        let (head_dim, eps) = (width / heads, config.feature_eps());
-        let (map, w) = match config.kernel {
-            PerformerKernel::Relu => (FeatureMap::Relu { eps }, Vec::new()),
-            PerformerKernel::Favor => {
-                let features = config.features_in(head_dim);
-                (FeatureMap::Favor { features, eps }, arrays.take("features"))
-            }
-        };
-        let heads = KernelisedConfig {
-            batch: 1,
-            len: 1,
-            heads,
-            head_dim,
-            causal: !context.bidirectional,
-            map,
-            eps: config.denominator_eps(),
+        let frame = config.frame();
+        let w = match config.kernel {
+            PerformerKernel::Relu => Vec::new(),
+            PerformerKernel::Favor => arrays.take("features"),
         };
         let maps = match config.project {
-            true => Some(Projections::new(arrays, config.frame(), context.h)?),
+            true => Some(Projections::new(arrays, frame, context.h)?),
             false => None,
         };
+        let map = config.feature_map(context.h);
+        let heads = heads(frame, &context, map, config.denominator_eps());
         Ok(Self { context, heads, maps, w })
     }
 
@@ -124,8 +118,7 @@ impl SequenceMixer for KernelisedMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<Whole>();
-        let (attention, saved, rows) = own.expect("a workspace of this mixer");
+        let (attention, saved, rows) = own_workspace::<Whole>(workspace);
         self.split(u, rows)?;
         let QkvRows { q, k, v: values, y, .. } = &mut *rows;
         let input = KernelisedInput { q, k, v: values, w: &self.w, lengths: None };

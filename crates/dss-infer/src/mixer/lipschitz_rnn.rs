@@ -3,7 +3,7 @@
 use dss_format::mixer::LipschitzRnnConfig;
 use dss_kernels::recurrent::LipschitzRnn;
 
-use super::recurrent::{Net, copied};
+use super::recurrent::Net;
 use crate::arrays::Arrays;
 use crate::error::Result;
 use crate::linear::LinearWeights;
@@ -44,7 +44,7 @@ impl Net for LipschitzRnnNet {
     }
 
     fn input(&self) -> LinearWeights {
-        copied(&self.input)
+        self.input.clone()
     }
 
     fn set_step(&mut self, r: f64) -> Result<()> {

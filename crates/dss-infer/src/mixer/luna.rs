@@ -5,7 +5,7 @@ use dss_format::mixer::LunaConfig;
 use dss_kernels::frozen::{Linear, Norm, Scratch};
 
 use super::heads::attend;
-use super::{MixerState, SequenceMixer, Workspace};
+use super::{MixerState, SequenceMixer, Workspace, own_workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -42,9 +42,7 @@ impl LunaMixer {
         let mut map = |name: &str| arrays.linear(name).map();
         let of_sequence = [map("q")?, map("pk")?, map("pv")?];
         let (pq, of_packed, out) = (map("pq")?, [map("k")?, map("v")?], map("out")?);
-        let mut norm = arrays.within("p_norm");
-        let (gamma, beta) = (norm.take("gamma"), norm.take("beta"));
-        let p_norm = Norm::Layer { gamma, beta, eps: LunaConfig::NORM_EPS };
+        let p_norm = arrays.layer_norm("p_norm", LunaConfig::NORM_EPS);
         Ok(Self { config, context, of_sequence, pq, of_packed, out, p_norm })
     }
 
@@ -68,13 +66,13 @@ impl SequenceMixer for LunaMixer {
     }
 
     fn set_side(&self, workspace: &mut Workspace, p: &[f32]) {
-        let own = workspace.downcast_mut::<Buffers>().expect("a workspace of this mixer");
+        let own = own_workspace::<Buffers>(workspace);
         let used = own.p.len();
         own.p.copy_from_slice(&p[..used]);
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<Buffers>().expect("a workspace of this mixer");
+        let own = own_workspace::<Buffers>(workspace);
         let Buffers { p, rows, packed: [keys, values, packed], weights, scratch } = own;
         let [q, pk, pv, y] = rows;
         let (h, heads) = (self.context.h, self.config.heads);

@@ -212,6 +212,11 @@ fn check_forwards(context: &MixerContext) -> Result<()> {
 /// What a mixer needs besides its numbers; each has a type of its own.
 pub(crate) type Workspace = Box<dyn Any + Send + Sync>;
 
+/// The workspace that a mixer gave, as its own type.
+fn own_workspace<W: Any>(workspace: &mut Workspace) -> &mut W {
+    workspace.downcast_mut().expect("a workspace of this mixer")
+}
+
 /// A limit on the length of sequences.
 pub(crate) struct LengthLimit {
     /// Positions that can be computed.

@@ -7,7 +7,7 @@ use dss_kernels::recurrent::{Nrde, Recurrent};
 
 use super::{
     MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, check_forwards, own_state,
-    read_own_state,
+    own_workspace, read_own_state,
 };
 use crate::arrays::Arrays;
 use crate::error::Result;
@@ -32,10 +32,8 @@ impl NrdeMixer {
         let weights = maps.iter().flat_map(|map| &map.weight);
         let params: Vec<f32> =
             weights.chain(maps.iter().flat_map(|map| &map.bias)).copied().collect();
-        let NrdeConfig { width, field_layers: layers, solver, substeps, .. } = config;
-        let (n, dim) = (context.h, config.dim());
-        let cell = Nrde { n, dim, width, layers, solver: solver.into(), substeps };
-        Ok(Self { config, context, path, initial, model: Recurrent::new(cell, &params)? })
+        let model = Recurrent::new(config.cell(context.h), &params)?;
+        Ok(Self { config, context, path, initial, model })
     }
 
     /// Channels of the path, time included.
@@ -155,7 +153,7 @@ impl SequenceMixer for NrdeMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let stream: &mut Stream = workspace.downcast_mut().expect("a workspace of this mixer");
+        let stream: &mut Stream = own_workspace(workspace);
         StateValue::reset(stream);
         let (h, size) = (self.context.h, self.config.window * self.context.h);
         if !self.context.bidirectional {

@@ -5,7 +5,7 @@ use dss_format::mixer::NystromConfig;
 use dss_kernels::frozen::{Linear, Scratch};
 
 use super::heads::attend;
-use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace, own_workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -146,7 +146,7 @@ impl SequenceMixer for NystromMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<Buffers>().expect("a workspace of this mixer");
+        let own = own_workspace::<Buffers>(workspace);
         let Buffers { rows: [q, k, values, y], marks, weights, scratch } = own;
         let (h, heads) = (self.context.h, self.config.heads);
         for (map, rows) in self.qkv.iter().zip([&mut *q, &mut *k, &mut *values]) {

@@ -3,7 +3,7 @@
 use dss_format::mixer::OdeRnnConfig;
 use dss_kernels::recurrent::OdeRnn;
 
-use super::recurrent::{Net, copied};
+use super::recurrent::Net;
 use crate::arrays::Arrays;
 use crate::error::Result;
 use crate::linear::LinearWeights;
@@ -38,7 +38,7 @@ impl Net for OdeRnnNet {
     }
 
     fn input(&self) -> LinearWeights {
-        copied(&self.input)
+        self.input.clone()
     }
 
     /// The time since the position before, and 1: there is an observation.

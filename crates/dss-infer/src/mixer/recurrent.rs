@@ -6,7 +6,7 @@ use dss_kernels::recurrent::{Cell, Recurrent};
 
 use super::{
     MixerState, SequenceMixer, StateValue, WithBuffers, Workspace, no_step, own_state,
-    read_own_state,
+    own_workspace, read_own_state,
 };
 use crate::arrays::Arrays;
 use crate::error::Result;
@@ -169,7 +169,7 @@ impl<N: Net> SequenceMixer for RecurrentMixer<N> {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let stream: &mut Stream = workspace.downcast_mut().expect("a workspace of this mixer");
+        let stream: &mut Stream = own_workspace(workspace);
         StateValue::reset(stream);
         self.advance(stream, u, v)
     }
@@ -205,11 +205,6 @@ impl<N: Net> SequenceMixer for RecurrentMixer<N> {
         self.constants = self.net.constants();
         Ok(())
     }
-}
-
-/// A copy of a map.
-pub(super) fn copied(map: &LinearWeights) -> LinearWeights {
-    LinearWeights { weight: map.weight.clone(), bias: map.bias.clone() }
 }
 
 /// D and the output projection.

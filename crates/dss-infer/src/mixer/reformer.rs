@@ -8,7 +8,7 @@ use dss_kernels::attention::gathered::{
 use dss_kernels::frozen::Linear;
 
 use super::projections::{QkvRows, projection};
-use super::{LengthLimit, MixerState, SequenceMixer, Workspace};
+use super::{LengthLimit, MixerState, SequenceMixer, Workspace, own_workspace};
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
 
@@ -82,8 +82,8 @@ impl SequenceMixer for ReformerMixer {
     }
 
     fn mix(&self, _: &[f32], workspace: &mut Workspace, u: &[f32], v: &mut [f32]) -> Result<()> {
-        let own = workspace.downcast_mut::<(Gathered<f32>, Vec<f32>, QkvRows)>();
-        let (gathered, saved, rows) = own.expect("a workspace of this mixer");
+        let (gathered, saved, rows) =
+            own_workspace::<(Gathered<f32>, Vec<f32>, QkvRows)>(workspace);
         let (width, heads, sizes) = (self.width(), self.config.heads, self.sizes());
         let used = u.len() / self.context.h * width;
         let QkvRows { q, k, v: values, y, scratch } = rows;

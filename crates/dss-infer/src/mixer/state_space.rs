@@ -10,7 +10,7 @@ use dss_kernels::{C64, Conv, Recurrence, s4};
 
 use super::{
     LengthLimit, MixerState, SequenceMixer, StateValue, Workspace, check_forwards, no_step,
-    own_state, read_own_state,
+    own_state, own_workspace, read_own_state,
 };
 use crate::arrays::Arrays;
 use crate::error::{Error, Result};
@@ -201,7 +201,7 @@ impl<S: StateSpace> SequenceMixer for StateSpaceMixer<S> {
         u: &[f32],
         v: &mut [f32],
     ) -> Result<()> {
-        let conv: &mut Conv<f32> = workspace.downcast_mut().expect("a workspace of this mixer");
+        let conv: &mut Conv<f32> = own_workspace(workspace);
         if self.context.bidirectional {
             conv.set_kernel_bidirectional(prepared)?;
         } else {

@@ -7,7 +7,7 @@ use dss_format::MixerContext;
 use dss_format::mixer::GruConfig;
 use dss_kernels::recurrent::Gru;
 
-use super::recurrent::{RecurrentNet, affine, at_positions, recurrent_mixer, row};
+use super::recurrent::{RecurrentNet, affine, recurrent_mixer, row};
 use super::{Init, Portrait};
 use crate::error::Result;
 use crate::linear::Linear;
@@ -56,7 +56,7 @@ impl RecurrentNet for GruLayer {
     }
 
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
-        at_positions(&self.input, u, self.context.form)
+        self.input.at_positions(self.context.form, u)
     }
 
     fn compose(&self, weights: &[Tensor<2>], z: Tensor<2>, h: Tensor<2>) -> Tensor<2> {

@@ -1,6 +1,5 @@
-//! What the attention family shares: heads, padding, rows by number, softmax with hidden keys.
+//! What the attention family shares: heads, padding, rows by number, flags of hidden keys.
 
-use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use crate::composed::position_mask;
@@ -54,16 +53,4 @@ pub(super) fn flags(
     device: &Device,
 ) -> Tensor<4, Bool> {
     Tensor::<4, Bool>::from_data(TensorData::new(flags, shape), device).expand(full)
-}
-
-/// softmax(q·kᵀ) `[B, heads, M, L]` of q `[B, heads, M, d]` and k `[B, heads, L, d]`; keys at and beyond a length have
-/// weight 0.
-pub(super) fn weights(q: Tensor<4>, k: Tensor<4>, lengths: Option<&[usize]>) -> Tensor<4> {
-    let logits = q.matmul(k.swap_dims(2, 3));
-    let Some(lengths) = lengths else { return softmax(logits, 3) };
-    let [batch, heads, m, l] = logits.dims();
-    let hidden = lengths.iter().flat_map(|&len| (0..l).map(move |j| j >= len));
-    let hidden = TensorData::new(hidden.collect::<Vec<_>>(), [batch, 1, 1, l]);
-    let hidden = Tensor::<4, Bool>::from_data(hidden, &logits.device());
-    softmax(logits.mask_fill(hidden.expand([batch, heads, m, l]), f64::NEG_INFINITY), 3)
 }

@@ -10,7 +10,7 @@ use dss_format::mixer::LipschitzRnnConfig;
 use dss_kernels::recurrent::LipschitzRnn;
 
 use super::recurrent::solver::integrate;
-use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer};
+use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::{Init, Mixer, Portrait, StableEdge};
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
@@ -69,7 +69,7 @@ impl RecurrentNet for LipschitzRnnLayer {
     }
 
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
-        at_positions(&self.input, u, self.context.form)
+        self.input.at_positions(self.context.form, u)
     }
 
     fn compose(&self, weights: &[Tensor<2>], z: Tensor<2>, h: Tensor<2>) -> Tensor<2> {

@@ -9,12 +9,12 @@ use dss_kernels::recurrent::Diagonal;
 use rand::RngExt;
 
 use super::modes::numbers;
-use super::recurrent::diagonal::{diagonal_step, exponential_row, readout, times};
+use super::recurrent::diagonal::{diagonal_step, exponential_row, readout};
 use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::state_space::d_and_out;
 use super::{Init, Pass, Portrait, StableEdge, Subject};
 use crate::error::Result;
-use crate::linear::{Linear, parameter};
+use crate::linear::{Linear, at_positions, parameter};
 use crate::random::normal;
 
 /// An LRU layer with N complex states.
@@ -88,7 +88,7 @@ impl RecurrentNet for LruLayer {
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
         let gamma = self.gamma_log.val().exp();
         let gamma: Tensor<1> = Tensor::cat(vec![gamma.clone(), gamma], 0);
-        times(u, self.b.val() * gamma.unsqueeze_dim(1), self.context.form)
+        at_positions(self.context.form, u, self.b.val() * gamma.unsqueeze_dim(1), None)
     }
 
     fn state_width(&self) -> usize {
@@ -100,7 +100,7 @@ impl RecurrentNet for LruLayer {
     }
 
     fn output(&self, x: Tensor<3>, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
-        let y = times(x, self.c.val(), self.context.form);
+        let y = at_positions(self.context.form, x, self.c.val(), None);
         readout(y, u, &self.d, (&self.out, self.config.glu), pass)
     }
 

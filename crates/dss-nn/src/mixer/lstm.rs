@@ -7,10 +7,10 @@ use dss_format::MixerContext;
 use dss_format::mixer::LstmConfig;
 use dss_kernels::recurrent::Lstm;
 
-use super::recurrent::{RecurrentNet, affine_at_positions, recurrent_mixer};
+use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::{Init, Portrait};
 use crate::error::Result;
-use crate::linear::Linear;
+use crate::linear::{Linear, at_positions};
 
 /// An LSTM layer with a state of H units and H cells.
 #[derive(Module, Debug)]
@@ -44,7 +44,7 @@ impl RecurrentNet for LstmLayer {
 
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
         let bias = self.input.bias.val() + self.hidden.bias.val();
-        affine_at_positions(self.input.weight.val(), bias, u, self.context.form)
+        at_positions(self.context.form, u, self.input.weight.val(), Some(bias))
     }
 
     fn state_width(&self) -> usize {

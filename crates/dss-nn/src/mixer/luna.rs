@@ -12,12 +12,9 @@ use burn::tensor::Tensor;
 use dss_format::mixer::LunaConfig;
 use dss_format::{MixerContext, NormKind};
 
-use super::attention::attend_across;
-use super::heads::{split, weights};
-use super::recurrent::at_positions;
+use super::attention::{AttentionSpec, attend, weights};
 use super::state::MixerState;
 use super::{Init, Pass, Portrait, SequenceMixer, whole_only};
-use crate::dispatch;
 use crate::error::Result;
 use crate::linear::{Linear, parameter};
 use crate::norm::Norm;
@@ -77,21 +74,18 @@ impl LunaLayer {
     }
 
     fn map(&self, map: &Linear, x: Tensor<3>) -> Tensor<3> {
-        at_positions(map, x, self.context.form)
+        map.at_positions(self.context.form, x)
     }
 
-    /// softmax(q·kᵀ/√d) `[B, heads, M, L]` of q `[B, M, H]` and k `[B, L, H]`.
-    fn weights(&self, q: Tensor<3>, k: Tensor<3>) -> Tensor<4> {
-        let heads = self.config.heads;
-        let d = self.context.h as f64 / heads as f64;
-        weights(split(q, heads) * (1.0 / d.sqrt()), split(k, heads), None)
+    fn spec(&self) -> AttentionSpec {
+        AttentionSpec { heads: self.config.heads, causal: false }
     }
 
     /// p' `[B, l, H]` of u `[B, L, H]` and p `[B, l, H]`.
     fn packed(&self, u: Tensor<3>, p: Tensor<3>, lengths: Option<Arc<[usize]>>) -> Tensor<3> {
         let qkv = [(&self.pq, p), (&self.pk, u.clone()), (&self.pv, u)];
         let qkv = qkv.map(|(map, x)| self.map(map, x));
-        attend_across(self.context.form, qkv, [None, lengths], self.config.heads)
+        attend(self.context.form, qkv, [None, lengths], self.spec())
     }
 
     /// y `[B, L, H]` and p' `[B, l, H]` of u and p, before residuals and norms.
@@ -107,7 +101,7 @@ impl LunaLayer {
         let used: Arc<[usize]> = (0..batch).map(used).collect();
         let qkv = [(&self.q, u), (&self.k, packed.clone()), (&self.v, packed.clone())];
         let qkv = qkv.map(|(map, x)| self.map(map, x));
-        let y = attend_across(self.context.form, qkv, [lengths, Some(used)], self.config.heads);
+        let y = attend(self.context.form, qkv, [lengths, Some(used)], self.spec());
         (self.map(&self.out, y), packed)
     }
 
@@ -134,9 +128,8 @@ impl SequenceMixer for LunaLayer {
     ) -> Tensor<3> {
         let p = side.take().unwrap_or_else(|| self.lone_stream(&u));
         let (y, packed) = self.attend(u, p.clone(), pass.lengths.clone());
-        let (gamma, beta) = (self.p_norm.gamma.val(), self.p_norm.beta.val());
         let mode = self.p_norm.mode(false, None);
-        *side = Some(dispatch::norm(self.context.form, p + packed, gamma, beta, &mode).0);
+        *side = Some(self.p_norm.forward(self.context.form, p + packed, &mode).0);
         y
     }
 
@@ -149,9 +142,11 @@ impl SequenceMixer for LunaLayer {
         // Rows of p that the sequence is too short for are not used.
         let used = self.config.packed.min(u.dims()[1]);
         let packed = self.packed(u.clone(), p.clone(), None).narrow(1, 0, used);
-        let packing = self.weights(self.map(&self.pq, p), self.map(&self.pk, u.clone()));
-        let packing = packing.narrow(2, 0, used);
-        let unpacking = self.weights(self.map(&self.q, u), self.map(&self.k, packed));
+        let weights = |maps: [(&Linear, Tensor<3>); 2]| {
+            weights(maps.map(|(map, x)| self.map(map, x)), None, self.spec())
+        };
+        let packing = weights([(&self.pq, p), (&self.pk, u.clone())]).narrow(2, 0, used);
+        let unpacking = weights([(&self.q, u), (&self.k, packed)]);
         vec![
             Portrait::attention("p of the sequence", packing),
             Portrait::attention("the sequence of p", unpacking),

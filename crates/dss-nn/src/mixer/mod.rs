@@ -216,7 +216,7 @@ pub trait SequenceMixer: HasContext + Debug {
     /// # Errors
     /// If nothing can be carried.
     fn carried(&self, _batch: usize) -> Result<Tensor<4>> {
-        Err(Error::refused("this mixer carries no state from window to window"))
+        Err(no_carry())
     }
 
     /// What a window `[B, L, H]` gets from the windows before it, `[B, L, H]`; then `carried` includes this window's
@@ -225,7 +225,7 @@ pub trait SequenceMixer: HasContext + Debug {
     /// # Panics
     /// If [`Self::carried`] gives an error.
     fn carry(&self, _carried: &mut Tensor<4>, _u: Tensor<3>) -> Tensor<3> {
-        panic!("this mixer carries no state from window to window")
+        panic!("{}", no_carry())
     }
 
     /// The convolution kernels `[C, H, taps]` for sequences of length l, where there are any.
@@ -288,6 +288,11 @@ fn check_forwards(context: &MixerContext) -> Result<()> {
 /// A mixer whose steps have no duration cannot run at another rate.
 fn no_step() -> Error {
     Error::refused("this mixer has no step, so it cannot run at another rate")
+}
+
+/// Most mixers have no state that training could carry.
+fn no_carry() -> Error {
+    Error::refused("this mixer carries no state from window to window")
 }
 
 /// One pass over a batch, as a mixer sees it.

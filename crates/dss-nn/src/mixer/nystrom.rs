@@ -16,9 +16,8 @@ use burn::tensor::ops::ConvOptions;
 use dss_format::MixerContext;
 use dss_format::mixer::NystromConfig;
 
-use super::attention::attend_across;
-use super::heads::{cut, join, padded, split, weights};
-use super::recurrent::at_positions;
+use super::attention::{AttentionSpec, attend, weights};
+use super::heads::{cut, join, padded, split};
 use super::state::MixerState;
 use super::{Init, Pass, Portrait, SequenceMixer, at_least_one, whole_only};
 use crate::error::{Error, Result};
@@ -106,7 +105,7 @@ impl NystromLayer {
     /// Queries, keys and values `[B, L, H]`, 0 beyond the lengths.
     fn projected(&self, u: Tensor<3>, lengths: Option<&[usize]>) -> [Tensor<3>; 3] {
         [&self.q, &self.k, &self.v]
-            .map(|map| cut(at_positions(map, u.clone(), self.context.form), lengths))
+            .map(|map| cut(map.at_positions(self.context.form, u.clone()), lengths))
     }
 
     /// Means `[B, m, H]` of the segments of x `[B, L, H]`, which is 0 up to the padded length.
@@ -122,9 +121,11 @@ impl NystromLayer {
 
     /// softmax(q·kᵀ/√d) `[B, heads, M, L]` of q `[B, M, H]` and k `[B, L, H]`.
     fn weights(&self, q: Tensor<3>, k: Tensor<3>) -> Tensor<4> {
-        let heads = self.config.heads;
-        let d = self.context.h as f64 / heads as f64;
-        weights(split(q, heads) * (1.0 / d.sqrt()), split(k, heads), None)
+        weights([q, k], None, self.spec())
+    }
+
+    fn spec(&self) -> AttentionSpec {
+        AttentionSpec { heads: self.config.heads, causal: false }
     }
 
     /// Whether every position is a landmark.
@@ -136,7 +137,7 @@ impl NystromLayer {
     fn attend(&self, u: Tensor<3>, lengths: Option<Arc<[usize]>>) -> Tensor<3> {
         let [q, k, v] = self.projected(u, lengths.as_deref());
         let (form, heads) = (self.context.form, self.config.heads);
-        let across = |qkv, keys| attend_across(form, qkv, [None, keys], heads);
+        let across = |qkv, keys| attend(form, qkv, [None, keys], self.spec());
         let y = if self.is_plain() {
             across([q, k, v.clone()], lengths)
         } else {
@@ -167,7 +168,7 @@ impl SequenceMixer for NystromLayer {
     }
 
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
-        at_positions(&self.out, self.attend(u, pass.lengths.clone()), self.context.form)
+        self.out.at_positions(self.context.form, self.attend(u, pass.lengths.clone()))
     }
 
     fn state(&self, _batch: usize) -> Result<MixerState> {

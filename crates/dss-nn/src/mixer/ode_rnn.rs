@@ -10,7 +10,7 @@ use dss_kernels::recurrent::OdeRnn;
 
 use super::gru::{GATES, gru_step};
 use super::recurrent::solver::integrate;
-use super::recurrent::{RecurrentNet, affine, at_positions, recurrent_mixer, row};
+use super::recurrent::{RecurrentNet, affine, recurrent_mixer, row};
 use super::{Init, Mixer, Portrait, StableEdge};
 use crate::composed::constant;
 use crate::error::Result;
@@ -57,7 +57,7 @@ impl RecurrentNet for OdeRnnLayer {
 
     /// The GRU's, the time since the position before, and 1: there is an observation at every position.
     fn input(&self, u: Tensor<3>, first: bool) -> Tensor<3> {
-        let z = at_positions(&self.input, u, self.context.form);
+        let z = self.input.at_positions(self.context.form, u);
         let [batch, l, _] = z.dims();
         let time = |t: usize| if first && t == 0 { 0.0 } else { self.config.step };
         let times = (0..batch * l).flat_map(|at| [time(at % l), 1.0]).collect();

@@ -5,7 +5,6 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use dss_format::MixerContext;
 use dss_format::mixer::{PerformerConfig, PerformerKernel};
-use dss_kernels::kernelised::FeatureMap;
 
 use super::attention::Projection;
 use super::kernelised::{Heads, KernelisedSpec, kernelised_mixer, orthogonal_directions};
@@ -55,17 +54,13 @@ impl PerformerLayer {
             [Some(q), Some(k), Some(v), Some(out)] => Some([q, k, v, out].map(Clone::clone)),
             _ => None,
         };
-        let (directions, eps) = (features.as_ref().map(Param::val), config.feature_eps());
-        let map = match &directions {
-            None => FeatureMap::Relu { eps },
-            Some(w) => FeatureMap::Favor { features: w.dims()[0], eps },
-        };
         let spec = KernelisedSpec {
             heads: config.heads,
             causal: !context.bidirectional,
-            map,
+            map: config.feature_map(context.h),
             eps: config.denominator_eps(),
         };
+        let directions = features.as_ref().map(Param::val);
         Heads { maps, directions, spec, context: *context }
     }
 }

@@ -14,13 +14,13 @@ use dss_kernels::init::{self, S4dInit};
 use dss_kernels::recurrent::Diagonal;
 
 use super::modes::left_lambda;
-use super::recurrent::diagonal::{diagonal_step, exponential_row, readout, times};
+use super::recurrent::diagonal::{diagonal_step, exponential_row, readout};
 use super::recurrent::{RecurrentNet, recurrent_mixer};
 use super::state_space::d_and_out;
 use super::{Init, Mixer, Pass, Portrait, StableEdge, Subject, changed};
 use crate::composed::complex::Complex;
 use crate::error::Result;
-use crate::linear::{Linear, parameter};
+use crate::linear::{Linear, at_positions, parameter};
 use crate::random::normal;
 
 /// An S5 layer with N states, one of each conjugate pair stored.
@@ -98,7 +98,7 @@ impl RecurrentNet for S5Layer {
         let q = zeta.expm1().mul(lambda.reciprocal()).reshape([pairs, 1]);
         let b = self.b.val();
         let b = Complex::new(b.clone().narrow(0, 0, pairs), b.narrow(0, pairs, pairs)).mul(q);
-        times(u, Tensor::cat(vec![b.re, b.im], 0), self.context.form)
+        at_positions(self.context.form, u, Tensor::cat(vec![b.re, b.im], 0), None)
     }
 
     fn state_width(&self) -> usize {
@@ -110,7 +110,7 @@ impl RecurrentNet for S5Layer {
     }
 
     fn output(&self, x: Tensor<3>, u: Tensor<3>, pass: &Pass) -> Tensor<3> {
-        let y = times(x, self.c.val() * 2.0, self.context.form);
+        let y = at_positions(self.context.form, x, self.c.val() * 2.0, None);
         readout(y, u, &self.d, (&self.out, self.config.glu), pass)
     }
 

@@ -12,11 +12,11 @@ use super::heads::cut;
 use super::state::{MixerState, Recurrent};
 use super::{
     BlockNorm, HasContext, Init, Mixer, Modes, Pass, SequenceMixer, at_least_one, check_forwards,
-    no_step, whole_only,
+    no_carry, no_step, whole_only,
 };
 use crate::composed;
 use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::linear::{Linear, parameter};
 use crate::ops::{BatchStats, BlockParams, BlockSpec};
 use crate::prepared::Prepared;
@@ -64,12 +64,12 @@ pub(crate) trait StateSpace: HasContext + Debug {
 
     /// As [`SequenceMixer::carried`].
     fn carry_start(&self, _batch: usize) -> Result<Tensor<4>> {
-        Err(Error::refused("this mixer carries no state from window to window"))
+        Err(no_carry())
     }
 
     /// As [`SequenceMixer::carry`].
     fn carry_window(&self, _carried: &mut Tensor<4>, _u: Tensor<3>) -> Tensor<3> {
-        panic!("this mixer carries no state from window to window")
+        panic!("{}", no_carry())
     }
 
     /// How many taps the kernel has for sequences of length l.

@@ -1,19 +1,16 @@
-//! Softmax attention and the Transformer of the Long Range Arena: golden files, forms, padding, steps.
+//! Softmax attention and the Transformer of the Long Range Arena: golden files, forms, steps.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, FloatDType, Gradients, Int, Tensor, TensorData};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData};
 use dss_nn::config::{
     AttentionConfig, Form, Gelu, InputKind, ModelConfig, ModelIo, NormKind, OutputKind, Pool,
     Positions,
 };
-use dss_nn::mixer::Pass;
 use dss_nn::{Input, Mixer, Mode, Model};
 
+use crate::common::gradients::assert_gradients;
+use crate::common::layers::check_golden;
 use crate::common::random::Random;
-use crate::common::{FORMS, Golden, assert_close, assert_gradient, device, tensor, values};
+use crate::common::{FORMS, Golden, assert_close, device, grads, values};
 
 fn layer(config: AttentionConfig, bidirectional: bool, form: Form) -> ModelConfig {
     ModelConfig { h: 16, mixer: config.into(), bidirectional, form, ..ModelConfig::default() }
@@ -22,8 +19,7 @@ fn layer(config: AttentionConfig, bidirectional: bool, form: Form) -> ModelConfi
 #[test]
 fn golden_attention() {
     let golden = Golden::read("attention").unwrap();
-    let (batch, l, h) = (2, golden.usize("L"), golden.usize("H"));
-    let lengths: Vec<usize> = golden.get("lengths").iter().map(|&x| x as usize).collect();
+    let settings = AttentionConfig { heads: golden.usize("heads"), bias: true, width: 0 };
     for form in FORMS {
         for (prefix, causal, masked) in [
             ("", false, false),
@@ -31,67 +27,8 @@ fn golden_attention() {
             ("causal.", true, false),
             ("causal_masked.", true, true),
         ] {
-            let settings = AttentionConfig { heads: golden.usize("heads"), bias: true, width: 0 };
-            let config = layer(settings, !causal, form);
-            let Mixer::Attention(mut layer) = Mixer::new(&config, l, 0, &device()).unwrap() else {
-                panic!("not attention")
-            };
-            for (name, map) in [
-                ("q", &mut layer.q),
-                ("k", &mut layer.k),
-                ("v", &mut layer.v),
-                ("out", &mut layer.out),
-            ] {
-                let weight = golden.tensor(&format!("{name}.weight"), [h, h]).require_grad();
-                let bias = golden.tensor(&format!("{name}.bias"), [h]).require_grad();
-                map.weight = Param::from_tensor(weight);
-                map.bias = Some(Param::from_tensor(bias));
-            }
-            let u = golden.tensor("u", [batch, l, h]).require_grad();
-            let pass =
-                Pass { lengths: masked.then(|| Arc::from(lengths.as_slice())), ..Pass::default() };
-            let mixer = Mixer::Attention(layer.clone());
-            let prepared = mixer.get().prepare(l).unwrap();
-            let y = mixer.get().mix(u.clone(), &prepared, &pass);
-            let seen: Vec<f64> = (0..batch * l * h)
-                .map(|i| f64::from(!masked || i / h % l < lengths[i / (h * l)]))
-                .collect();
-            let y = y * tensor(&seen, [batch, l, h]);
-            let what = |name: &str| format!("{form:?} {prefix}{name}");
-            assert_close(&what("y"), &values(&y), golden.get(&format!("{prefix}y")), 1e-11);
-            let grads = (y * golden.tensor("g", [batch, l, h])).sum().backward();
-            let wanted = |name: &str| golden.get(&format!("{prefix}grad.{name}"));
-            let largest = golden
-                .names()
-                .filter(|name| name.starts_with(&format!("{prefix}grad.")))
-                .flat_map(|name| golden.get(name))
-                .fold(0.0f64, |m, x| m.max(x.abs()));
-            let of = |x: Option<Vec<f64>>| x.expect("a gradient");
-            assert_gradient(
-                &what("u"),
-                &of(u.grad(&grads).map(|g| values(&g))),
-                wanted("u"),
-                largest,
-            );
-            for (name, map) in
-                [("q", &layer.q), ("k", &layer.k), ("v", &layer.v), ("out", &layer.out)]
-            {
-                let weight = of(map.weight.val().grad(&grads).map(|g| values(&g)));
-                let name_of = |part: &str| format!("{name}.{part}");
-                assert_gradient(
-                    &what(&name_of("weight")),
-                    &weight,
-                    wanted(&name_of("weight")),
-                    largest,
-                );
-                let bias = map.bias.as_ref().unwrap().val().grad(&grads).map(|g| values(&g));
-                assert_gradient(
-                    &what(&name_of("bias")),
-                    &of(bias),
-                    wanted(&name_of("bias")),
-                    largest,
-                );
-            }
+            let config = ModelConfig { h: golden.usize("H"), ..layer(settings, !causal, form) };
+            check_golden(&golden, prefix, &config, masked, str::to_owned);
         }
     }
 }
@@ -102,18 +39,6 @@ fn golden_name(name: &str) -> String {
     let name = name.replace(".ff_norm.", ".norm2.").replace(".ff.hidden.", ".ff1.");
     let name = name.replace(".ff.out.", ".ff2.").replace("encoder.weight", "embedding");
     if name.starts_with("block.") { name.replace(".norm.", ".norm1.") } else { name }
-}
-
-fn gradients(model: &Model, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
-    struct Visit<'a>(&'a Gradients, Vec<Vec<f64>>);
-    impl ModuleVisitor for Visit<'_> {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            self.1.push(values(&param.val().grad(self.0).expect("a gradient of every parameter")));
-        }
-    }
-    let mut visit = Visit(grads, Vec::new());
-    model.visit(&mut visit);
-    model.parameters().into_iter().map(|p| p.name).zip(visit.1).collect()
 }
 
 fn golden_config(golden: &Golden, form: Form) -> (ModelConfig, ModelIo) {
@@ -173,16 +98,10 @@ fn golden_transformer() {
         let y = model.forward(input, &lengths, &model.prepare(l), Mode::Eval).logits;
         assert_close(&format!("{form:?} y"), &values(&y), golden.get("y"), 1e-11);
         let outputs = golden.usize("classes");
-        let grads = (y * golden.tensor("g", [batch, outputs])).sum().backward();
-        let found = gradients(&model, &grads);
-        let wanted = |name: &str| golden.get(&format!("grad.{}", golden_name(name)));
-        let all = found.keys().flat_map(|name| wanted(name));
-        let largest = all.fold(0.0f64, |m, x| m.max(x.abs()));
-        for (name, got) in &found {
-            assert_gradient(&format!("{form:?} {name}"), got, wanted(name), largest);
-        }
-        let of_file = golden.names().filter(|name| name.starts_with("grad.")).count();
-        assert_eq!(found.len(), of_file, "gradients");
+        let gradients = (y * golden.tensor("g", [batch, outputs])).sum().backward();
+        let found = grads(&model, &gradients).into_iter();
+        let found: Vec<_> = found.map(|(name, gradient)| (golden_name(&name), gradient)).collect();
+        assert_gradients(&golden, "", &found);
     }
 }
 
@@ -213,41 +132,6 @@ fn golden_parts_of_transformer() {
                 &at(golden.get(part)),
                 1e-11,
             );
-        }
-    }
-}
-
-/// Sequences never depend on their batch or on padding, causal or not, in both forms.
-#[test]
-fn a_sequence_does_not_depend_on_its_batch() {
-    let io = ModelIo {
-        input: InputKind::Values { channels: 2 },
-        output: OutputKind::Sequence { outputs: 3 },
-        len: 40,
-    };
-    let x = Random::new(1, burn::tensor::DType::F64).numbers(40 * 2);
-    for form in FORMS {
-        for (bidirectional, pool) in [(true, Pool::Cls), (true, Pool::Mean), (false, Pool::Last)] {
-            let config = ModelConfig {
-                layers: 2,
-                norm: NormKind::Layer,
-                ff: 12,
-                positions: Positions::Learned,
-                pool,
-                ..layer(AttentionConfig::default(), bidirectional, form)
-            };
-            let model = Model::new(&config, &io, 3, &Device::flex()).unwrap();
-            let answer = |l: usize, lengths: &[usize]| {
-                let all: Vec<f64> = lengths.iter().flat_map(|_| x[..2 * l].to_vec()).collect();
-                let all = TensorData::new(all, [lengths.len(), l, 2]);
-                let input = Input::Values(Tensor::from_data(all, &Device::flex()));
-                let y = model.forward(input, lengths, &model.prepare(l), Mode::Eval).logits;
-                values(&y.narrow(0, 0, 1))
-            };
-            let alone = answer(17, &[17]);
-            for (l, lengths) in [(40, vec![17]), (30, vec![17, 30, 1])] {
-                assert_close(&format!("{config:?} {l}"), &answer(l, &lengths), &alone, 1e-5);
-            }
         }
     }
 }

@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_nn::config::{
     BigbirdConfig, CkconvConfig, Form, HTransformer1dConfig, InputKind, LunaConfig, MixerConfig,
     ModelConfig, ModelIo, NrdeConfig, NystromConfig, OutputKind, PerformerConfig, PerformerKernel,
-    Pool, ReformerConfig, ReformerVariant, WaveganDConfig, WaveganVariant,
+    Pool, Positions, ReformerConfig, ReformerVariant, WaveganDConfig, WaveganVariant,
 };
 use dss_nn::{Input, Mode, Model, NormKind};
 
@@ -51,14 +51,21 @@ fn mixers() -> Vec<MixerConfig> {
 fn configs(mixer: &MixerConfig, io: &ModelIo) -> Vec<ModelConfig> {
     let mut all = Vec::new();
     for bidirectional in [false, true] {
-        for (form, pool, ff) in [
-            (Form::Auto, Pool::Mean, 0),
-            (Form::Composed, Pool::Last, 5),
-            (Form::Auto, Pool::Cls, 0),
+        for (form, pool, ff, positions) in [
+            (Form::Auto, Pool::Mean, 0, Positions::None),
+            (Form::Composed, Pool::Last, 5, Positions::Learned),
+            (Form::Auto, Pool::Cls, 0, Positions::None),
         ] {
             let norm = NormKind::Layer;
-            let config =
-                ModelConfig { bidirectional, form, pool, ff, norm, ..small(H, mixer.clone()) };
+            let config = ModelConfig {
+                bidirectional,
+                form,
+                pool,
+                ff,
+                positions,
+                norm,
+                ..small(H, mixer.clone())
+            };
             if config.validate_for(io).is_ok() {
                 all.push(config);
             }

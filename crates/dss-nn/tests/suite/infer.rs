@@ -5,6 +5,7 @@ use std::io::Write;
 
 use crate::common::configs::recurrent_mixers;
 use crate::common::random::Random;
+use crate::common::saved::saved;
 use crate::common::values;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use dss_infer as infer;
@@ -38,14 +39,7 @@ fn model(config: &ModelConfig, io: &ModelIo, seed: u64) -> (Model, Vec<u8>) {
         (name, TensorData::new(numbers.collect::<Vec<_>>(), shape))
     });
     let model = model.clone().load_named(tensors.collect()).unwrap();
-    let path = std::env::temp_dir().join(format!(
-        "dss-infer-{}-{:?}-{seed}.safetensors",
-        std::process::id(),
-        std::thread::current().id()
-    ));
-    checkpoint::save(&path, &model, &model.meta()).unwrap();
-    let bytes = std::fs::read(&path).unwrap();
-    std::fs::remove_file(path).unwrap();
+    let bytes = saved(&model, |path| std::fs::read(path).unwrap());
     (model, bytes)
 }
 

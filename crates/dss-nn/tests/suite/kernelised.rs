@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use burn::module::Param;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_kernels::kernelised::{FeatureMap, KernelisedConfig, KernelisedState};
 use dss_nn::config::{
     Form, InputKind, LinearAttentionConfig, MixerConfig, ModelConfig, ModelIo, NormKind,
     OutputKind, PerformerConfig, PerformerKernel, Pool,
 };
-use dss_nn::mixer::{Pass, Projection};
+use dss_nn::mixer::Pass;
 use dss_nn::{Input, Mixer, Mode, Model};
 
+use crate::common::layers::{check_golden, loaded};
 use crate::common::random::Random;
-use crate::common::{FORMS, Golden, assert_close, assert_gradient, device, tensor, values};
+use crate::common::{FORMS, Golden, assert_close, device, values};
 
 fn linear(bias: bool) -> MixerConfig {
     LinearAttentionConfig { heads: 2, width: 0, bias }.into()
@@ -33,76 +33,23 @@ fn layer(mixer: MixerConfig, bidirectional: bool, form: Form) -> ModelConfig {
     ModelConfig { h: 16, mixer, bidirectional, form, ..ModelConfig::default() }
 }
 
-/// The mixer with the weights of a golden file, and its maps in the order q, k, v, out.
-fn golden_layer(golden: &Golden, config: &ModelConfig) -> (Mixer, Vec<(&'static str, Projection)>) {
-    let (h, names) = (golden.usize("H"), ["q", "k", "v", "out"]);
-    let map = |name: &str| Projection {
-        weight: Param::from_tensor(golden.tensor(&format!("{name}.weight"), [h, h]).require_grad()),
-        bias: Some(Param::from_tensor(golden.tensor(&format!("{name}.bias"), [h]).require_grad())),
-    };
-    let mixer = Mixer::new(config, golden.usize("L"), 0, &device()).unwrap();
-    match mixer {
-        Mixer::LinearAttention(mut layer) => {
-            let maps = names.map(|name| (name, map(name)));
-            let [q, k, v, out] = maps.each_ref().map(|(_, map)| map.clone());
-            (layer.q, layer.k, layer.v, layer.out) = (q, k, v, out);
-            (Mixer::LinearAttention(layer), maps.into())
-        }
-        Mixer::Performer(mut layer) => {
-            if let Some(features) = &mut layer.features {
-                let shape = [golden.usize("features"), golden.usize("d_head")];
-                *features = features.clone().map(|_| golden.tensor("random.w", shape));
-            }
-            if layer.q.is_none() {
-                return (Mixer::Performer(layer), Vec::new());
-            }
-            let maps = names.map(|name| (name, map(name)));
-            let [q, k, v, out] = maps.each_ref().map(|(_, map)| Some(map.clone()));
-            (layer.q, layer.k, layer.v, layer.out) = (q, k, v, out);
-            (Mixer::Performer(layer), maps.into())
-        }
-        other => panic!("{other:?}"),
-    }
+/// The golden file's name of one of our tensors.
+fn golden_name(ours: &str) -> String {
+    ours.replace("features", "random.w")
 }
 
 /// Values and gradients of all cases in both forms.
-fn check_golden(name: &str, mixer: &MixerConfig) {
+fn check(name: &str, mixer: &MixerConfig) {
     let Some(golden) = Golden::read(name) else { return };
-    let (batch, l, h) = (golden.usize("B"), golden.usize("L"), golden.usize("H"));
-    let lengths: Vec<usize> = golden.get("lengths").iter().map(|&x| x as usize).collect();
     for form in FORMS {
         for (prefix, causal, masked) in
             [("", false, false), ("masked.", false, true), ("causal.", true, false)]
         {
-            if !golden.has(&format!("{prefix}y")) {
+            if golden.has(&format!("{prefix}y")) {
+                let config = layer(mixer.clone(), !causal, form);
+                check_golden(&golden, prefix, &config, masked, golden_name);
+            } else {
                 assert!(causal, "every file has the other two cases");
-                continue;
-            }
-            let (mixer, maps) = golden_layer(&golden, &layer(mixer.clone(), !causal, form));
-            let u = golden.tensor("u", [batch, l, h]).require_grad();
-            let pass =
-                Pass { lengths: masked.then(|| Arc::from(lengths.as_slice())), ..Pass::default() };
-            let y = mixer.get().mix(u.clone(), &mixer.get().prepare(l).unwrap(), &pass);
-            let seen: Vec<f64> = (0..batch * l * h)
-                .map(|i| f64::from(!masked || i / h % l < lengths[i / (h * l)]))
-                .collect();
-            let y = y * tensor(&seen, [batch, l, h]);
-            let what = |part: &str| format!("{name} {form:?} {prefix}{part}");
-            assert_close(&what("y"), &values(&y), golden.get(&format!("{prefix}y")), 1e-11);
-            let grads = (y * golden.tensor("g", [batch, l, h])).sum().backward();
-            let start = format!("{prefix}grad.");
-            let all = golden.names().filter(|name| name.starts_with(&start));
-            let largest = all.flat_map(|name| golden.get(name)).fold(0.0f64, |m, x| m.max(x.abs()));
-            let check = |part: &str, got: Vec<f64>| {
-                let want = golden.get(&format!("{start}{part}"));
-                assert_gradient(&what(part), &got, want, largest);
-            };
-            check("u", values(&u.grad(&grads).expect("a gradient")));
-            for (name, map) in maps {
-                let bias = map.bias.expect("a bias").val();
-                let weight = map.weight.val().grad(&grads).expect("a gradient");
-                check(&format!("{name}.weight"), values(&weight));
-                check(&format!("{name}.bias"), values(&bias.grad(&grads).expect("a gradient")));
             }
         }
     }
@@ -110,14 +57,14 @@ fn check_golden(name: &str, mixer: &MixerConfig) {
 
 #[test]
 fn golden_linear_attention() {
-    check_golden("linear_attention", &linear(true));
+    check("linear_attention", &linear(true));
 }
 
 #[test]
 fn golden_performer() {
-    check_golden("performer_relu", &relu(true));
-    check_golden("performer_softmax", &favor(20, true, true));
-    check_golden("performer_noproj", &favor(20, false, false));
+    check("performer_relu", &relu(true));
+    check("performer_softmax", &favor(20, true, true));
+    check("performer_noproj", &favor(20, false, false));
 }
 
 /// Causal attention is its recurrence.
@@ -130,7 +77,8 @@ fn golden_steps() {
     ] {
         let Some(golden) = Golden::read(name) else { return };
         let (batch, l, h) = (golden.usize("B"), golden.usize("L"), golden.usize("H"));
-        let (mixer, _) = golden_layer(&golden, &layer(mixer, false, Form::Auto));
+        let mixer = Mixer::new(&layer(mixer, false, Form::Auto), l, 0, &device()).unwrap();
+        let mixer = loaded(mixer, &|ours| golden.get(&golden_name(ours)).to_vec());
         let u = golden.tensor("u", [batch, l, h]);
         let mut state = mixer.get().state(batch).unwrap();
         let steps = (0..l).map(|t| {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use burn::module::Param;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
-use dss_infer as infer;
 use dss_nn::config::{
     InputKind, LunaConfig, ModelConfig, ModelIo, NormKind, OutputKind, Pool, Positions,
 };
@@ -14,6 +13,7 @@ use dss_nn::{Block, Input, Linear, Mixer, Mode, Model};
 use crate::common::configs::small;
 use crate::common::gradients::assert_gradients;
 use crate::common::random::Random;
+use crate::common::saved::{inferred, runner};
 use crate::common::{Golden, assert_close, device, grad, tensor, values};
 
 const MAPS: [&str; 7] = ["q", "k", "v", "out", "pq", "pk", "pv"];
@@ -134,35 +134,8 @@ fn golden_values_and_gradients() {
         }
         found.insert("u".into(), grad(&u, &gradients));
         found.insert("p".into(), grad(&p, &gradients));
-        let found: Vec<_> = found.iter().map(|(name, x)| (&name[..], x.clone())).collect();
+        let found: Vec<_> = found.into_iter().collect();
         assert_gradients(&golden, &format!("{case}."), &found);
-    }
-}
-
-#[test]
-fn parameters_are_as_many_as_published() {
-    for (h, ff, layers, published) in [
-        (512, 2048, 1, 4_074_496),
-        (256, 1024, 4, 4_017_152),
-        (128, 512, 4, 1_025_536),
-        (64, 128, 1, 62_720),
-    ] {
-        let config = ModelConfig {
-            layers,
-            ff,
-            bidirectional: true,
-            norm: NormKind::Layer,
-            ..small(h, LunaConfig { heads: 4, packed: 256 })
-        };
-        let io = ModelIo {
-            input: InputKind::Tokens { vocab: 1 },
-            output: OutputKind::Sequence { outputs: 1 },
-            len: 2000,
-        };
-        let own = config.tensors(&io).into_iter().filter(|tensor| {
-            !["encoder", "head"].iter().any(|start| tensor.name.starts_with(start))
-        });
-        assert_eq!(own.map(|tensor| tensor.elements().unwrap()).sum::<usize>(), published);
     }
 }
 
@@ -198,16 +171,11 @@ fn inference_agrees_and_cannot_stream() {
         (20, Positions::Learned, Pool::Cls),
     ] {
         let model = model(packed, positions, pool);
-        let folder = std::env::temp_dir().join(format!("dss-luna-{packed}-{}", std::process::id()));
-        dss_nn::save(&folder, &model, &model.meta()).unwrap();
-        let runner = infer::Model::load(&folder).unwrap();
-        std::fs::remove_file(&folder).unwrap();
+        let runner = runner(&model);
         let precise = model.clone().cast(FloatDType::F64);
         for l in [30, 5, 1] {
-            let single: Vec<f32> = x[..2 * l].iter().map(|&x| x as f32).collect();
-            let found = runner.forward(infer::Input::Values(&single)).unwrap();
-            let found: Vec<f64> = found.into_iter().map(f64::from).collect();
             let what = format!("{packed} {positions:?} {pool:?} {l}");
+            let found = inferred(&runner, &x[..2 * l]);
             assert_close(&what, &found, &answer(&precise, &x, l), 3e-5);
         }
         let why = model.layers[0].mixer.get().state(1).unwrap_err().to_string();

@@ -14,6 +14,7 @@ use dss_nn::{DropoutKey, Head, Input, Mixer, Mode, Model, Readout};
 use crate::common::configs::small;
 use crate::common::gradients::assert_gradients;
 use crate::common::random::Random;
+use crate::common::saved::{inferred, runner, saved};
 use crate::common::{Golden, assert_close, device, grad, grads, values};
 
 const ORIGINAL: WaveganDConfig =
@@ -66,12 +67,11 @@ fn compare(golden: &Golden, case: &str, model: &Model, u: &Tensor<3>, logits: Te
     assert_close(&what, &values(&logits), golden.get(&format!("{case}y")), 1e-11);
     let g = golden.tensor("g", logits.dims());
     let gradients = (logits * g).sum().backward();
-    let mut found: BTreeMap<_, _> = grads(model, &gradients)
+    let mut found: Vec<_> = grads(model, &gradients)
         .into_iter()
         .map(|(name, x)| (golden_name(&name, original), x))
         .collect();
-    found.insert("u".into(), grad(u, &gradients));
-    let found: Vec<_> = found.iter().map(|(name, x)| (&name[..], x.clone())).collect();
+    found.push(("u".into(), grad(u, &gradients)));
     assert_gradients(golden, case, &found);
 }
 
@@ -177,22 +177,20 @@ fn checkpoints_inference_and_statistics() {
             };
             assert_eq!(seen.len(), norms);
             model = model.update_stats(&seen);
-            let name = format!("dss-wavegan-{}-{norm:?}-{tokens}", mixer.convs);
-            let folder = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
-            dss_nn::save(&folder, &model, &model.meta()).unwrap();
-            let runner = infer::Model::load(&folder).unwrap();
-            let (read, _) = dss_nn::load(&folder, &Device::flex()).unwrap();
-            std::fs::remove_file(&folder).unwrap();
+            let name = format!("{} {norm:?} {tokens}", mixer.convs);
+            let (read, _) = saved(&model, |path| dss_nn::load(path, &Device::flex()).unwrap());
+            let runner = runner(&model);
             for l in [l, 17, 1] {
                 let want = model.forward(input(1, l), &[l], &model.prepare(l), Mode::Eval).logits;
                 let again = read.forward(input(1, l), &[l], &read.prepare(l), Mode::Eval).logits;
                 assert_eq!(values(&again), values(&want));
-                let single: Vec<f32> = x[..2 * l].iter().map(|&x| x as f32).collect();
                 let found = match tokens {
-                    true => runner.forward(infer::Input::Tokens(&ids[..l])).unwrap(),
-                    false => runner.forward(infer::Input::Values(&single)).unwrap(),
+                    true => {
+                        let found = runner.forward(infer::Input::Tokens(&ids[..l])).unwrap();
+                        found.into_iter().map(f64::from).collect()
+                    }
+                    false => inferred(&runner, &x[..2 * l]),
                 };
-                let found: Vec<f64> = found.into_iter().map(f64::from).collect();
                 assert_close(&format!("{name} {l}"), &found, &values(&want), 3e-5);
             }
             let most = if norms > 0 || norm == NormKind::Layer { 64 } else { 50 };
@@ -215,10 +213,7 @@ fn pairs_are_compared() {
     let want =
         model.forward(Input::Values(input), &[40, 40], &model.prepare(40), Mode::Eval).logits;
     assert_eq!(want.dims(), [1, 3]);
-    let file = std::env::temp_dir().join(format!("dss-wavegan-pair-{}", std::process::id()));
-    dss_nn::save(&file, &model, &model.meta()).unwrap();
-    let runner = infer::Model::load(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
+    let runner = runner(&model);
     let x: Vec<f32> = x.iter().map(|&x| x as f32).collect();
     let [a, b] = [&x[..40], &x[40..]].map(infer::Input::Values);
     let found: Vec<f64> = runner.forward_pair(a, b).unwrap().into_iter().map(f64::from).collect();

@@ -3,6 +3,5 @@
 
 extern crate burn_core as burn;
 
-#[allow(dead_code, reason = "shared with the tests of dss-train")]
 mod common;
 mod repro;

@@ -19,9 +19,11 @@ use super::{Init, Pass, Portrait, SequenceMixer, check_forwards};
 use crate::dispatch;
 use crate::error::Result;
 use crate::feed_forward::xavier;
-use crate::linear::parameter;
+use crate::linear::{at_positions, parameter};
 use crate::prepared::Prepared;
 use state::AttentionState;
+
+pub(super) use composed::weights;
 
 /// An attention layer.
 #[derive(Module, Debug)]
@@ -74,12 +76,7 @@ impl Projection {
 
     /// `[.., in]` -> `[.., out]`.
     pub(super) fn forward<const D: usize>(&self, form: Form, x: Tensor<D>) -> Tensor<D> {
-        let mut shape = x.dims();
-        let [outputs, inputs] = self.weight.val().dims();
-        let rows = x.reshape([-1, inputs as i64]);
-        let bias = self.bias.as_ref().map(Param::val);
-        shape[D - 1] = outputs;
-        dispatch::linear(form, rows, self.weight.val(), bias).reshape(shape)
+        at_positions(form, x, self.weight.val(), self.bias.as_ref().map(Param::val))
     }
 }
 
@@ -99,49 +96,30 @@ impl AttentionLayer {
     }
 }
 
-/// softmax(q·kᵀ/√d)·v of q, k, v `[B, L, Q]`, per head.
+/// softmax(q·kᵀ/√d)·v of q `[B, M, Q]`, k and v `[B, L, Q]`, per head, with the true numbers of queries and keys of each
+/// sequence.
 pub(super) fn attend(
     form: Form,
     qkv: [Tensor<3>; 3],
-    lengths: Option<&Arc<[usize]>>,
-    spec: AttentionSpec,
-) -> Tensor<3> {
-    if !dispatch::is_fused(form, &qkv[0]) {
-        return composed::attention(qkv, lengths.map(|lengths| &**lengths), spec);
-    }
-    fused(&qkv, [lengths.cloned(), lengths.cloned()], spec)
-}
-
-/// The same of q `[B, M, Q]`, k and v `[B, L, Q]`, with the true numbers of queries and keys of each sequence.
-pub(super) fn attend_across(
-    form: Form,
-    qkv: [Tensor<3>; 3],
-    lengths: [Option<Arc<[usize]>>; 2],
-    heads: usize,
-) -> Tensor<3> {
-    if !dispatch::is_fused(form, &qkv[0]) {
-        return composed::attention_across(qkv, lengths.each_ref().map(Option::as_deref), heads);
-    }
-    fused(&qkv, lengths, AttentionSpec { heads, causal: false })
-}
-
-fn fused(
-    qkv: &[Tensor<3>; 3],
     lengths: [Option<Arc<[usize]>>; 2],
     spec: AttentionSpec,
 ) -> Tensor<3> {
+    if !dispatch::is_fused(form, &qkv[0]) {
+        return composed::attention(qkv, lengths.each_ref().map(Option::as_deref), spec);
+    }
     let ([batch, queries, width], [_, keys, _]) = (qkv[0].dims(), qkv[1].dims());
     let AttentionSpec { heads, causal } = spec;
     let head_dim = width / heads;
     let sizes = attention::AttentionConfig { batch, queries, keys, heads, head_dim, causal };
-    fused_attention::attention(AttentionOp::Softmax(sizes, lengths), qkv, None)
+    fused_attention::attention(AttentionOp::Softmax(sizes, lengths), &qkv, None)
 }
 
 impl SequenceMixer for AttentionLayer {
     fn mix(&self, u: Tensor<3>, _prepared: &Prepared, pass: &Pass) -> Tensor<3> {
         let form = self.context.form;
         let qkv = [&self.q, &self.k, &self.v].map(|map| map.forward(form, u.clone()));
-        self.out.forward(form, attend(form, qkv, pass.lengths.as_ref(), self.spec()))
+        let lengths = [pass.lengths.clone(), pass.lengths.clone()];
+        self.out.forward(form, attend(form, qkv, lengths, self.spec()))
     }
 
     fn state(&self, batch: usize) -> Result<MixerState> {
@@ -152,7 +130,7 @@ impl SequenceMixer for AttentionLayer {
 
     fn portraits(&self, u: Tensor<3>, _side: Option<&Tensor<3>>) -> Vec<Portrait> {
         let maps = [&self.q, &self.k].map(|map| map.forward(self.context.form, u.clone()));
-        vec![Portrait::attention("attention", composed::weights(maps, None, self.spec()))]
+        vec![Portrait::attention("attention", weights(maps, None, self.spec()))]
     }
 
     fn past_end(&self) -> String {

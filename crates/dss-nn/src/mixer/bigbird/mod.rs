@@ -80,7 +80,7 @@ impl BigbirdLayer {
         match self.spec() {
             None => {
                 let spec = AttentionSpec { heads: self.config.heads, causal: false };
-                attend(form, qkv, lengths, spec)
+                attend(form, qkv, [lengths.cloned(), lengths.cloned()], spec)
             }
             Some(spec) if dispatch::is_fused(form, &qkv[0]) => {
                 let [batch, len, width] = qkv[0].dims();

@@ -13,7 +13,7 @@ use dss_format::mixer::{ExpRnnConfig, RotationInit};
 use dss_kernels::recurrent::ExpRnn;
 use rand::RngExt;
 
-use super::recurrent::{RecurrentNet, at_positions, recurrent_mixer, row};
+use super::recurrent::{RecurrentNet, recurrent_mixer, row};
 use super::{Init, Portrait, StableEdge};
 use crate::dispatch;
 use crate::error::Result;
@@ -85,7 +85,7 @@ impl RecurrentNet for ExpRnnLayer {
     }
 
     fn input(&self, u: Tensor<3>, _first: bool) -> Tensor<3> {
-        at_positions(&self.input, u, self.context.form)
+        self.input.at_positions(self.context.form, u)
     }
 
     fn compose(&self, weights: &[Tensor<2>], z: Tensor<2>, h: Tensor<2>) -> Tensor<2> {

@@ -1,12 +1,12 @@
 //! Kernelised attention out of Burn tensor operations: the specification, for any backend.
 
+use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
-use burn::tensor::{Bool, Tensor, TensorData};
 use dss_kernels::kernelised::FeatureMap;
 
 use super::KernelisedSpec;
 use crate::composed::{constant, position_mask};
-use crate::mixer::heads::cut;
+use crate::mixer::heads::{cut, flags, join, split};
 
 /// Positions whose weights are made together in causal attention: what is before them is in their sums.
 const CHUNK: usize = 64;
@@ -21,22 +21,20 @@ pub(super) fn attention(
     let [batch, l, width] = q.dims();
     let (heads, d) = (spec.heads, width / spec.heads);
     let (device, dtype) = (q.device(), q.dtype());
-    let split = |x: Tensor<3>| x.reshape([batch, l, heads, d]).swap_dims(1, 2);
-    let phi_q = query_features(split(q), directions, spec);
-    let mut phi_k = key_features(split(k), directions, lengths, spec);
+    let phi_q = query_features(split(q, heads), directions, spec);
+    let mut phi_k = key_features(split(k, heads), directions, lengths, spec);
     if let Some(lengths) = lengths {
         phi_k = phi_k * position_mask(lengths, l, &device, dtype).unsqueeze_dim::<4>(1);
     }
     // A value of 1 beside the others: its sum is that of the weights.
     let ones = Tensor::ones([batch, heads, l, 1], (&device, dtype));
-    let v = Tensor::cat(vec![split(v), ones], 3);
+    let v = Tensor::cat(vec![split(v, heads), ones], 3);
     let sums = match spec.causal {
         true => causal_sums(phi_q, phi_k, v),
         false => phi_q.matmul(phi_k.swap_dims(2, 3).matmul(v)),
     };
     let inverse = (sums.clone().narrow(3, d, 1) + spec.eps).recip();
-    let y = (sums.narrow(3, 0, d) * inverse).swap_dims(1, 2).reshape([batch, l, width]);
-    cut(y, lengths)
+    cut(join(sums.narrow(3, 0, d) * inverse), lengths)
 }
 
 /// Σ_{j ≤ i} φ(q_i)·φ(k_j)·v_j `[B, h, L, e]`: within chunks by their weights, before them by S of the chunks so far.
@@ -100,9 +98,8 @@ pub(super) fn key_features(
             let m = p.dims()[3];
             if let Some(lengths) = lengths {
                 let hidden = lengths.iter().flat_map(|&len| (0..l).map(move |t| t >= len));
-                let hidden = TensorData::new(hidden.collect::<Vec<_>>(), [batch, 1, l, 1]);
-                let hidden = Tensor::<4, Bool>::from_data(hidden, &p.device());
-                p = p.mask_fill(hidden.expand([batch, heads, l, m]), f64::NEG_INFINITY);
+                let hidden = flags(hidden.collect(), [batch, 1, l, 1], p.dims(), &p.device());
+                p = p.mask_fill(hidden, f64::NEG_INFINITY);
             }
             let c: Tensor<4> = match spec.causal {
                 // An upper bound of all exponents: the maximum would look ahead.

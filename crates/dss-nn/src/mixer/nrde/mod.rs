@@ -13,10 +13,9 @@ use burn::tensor::activation::{relu, tanh};
 use burn::tensor::{Int, Tensor, TensorData};
 use dss_format::MixerContext;
 use dss_format::mixer::NrdeConfig;
-use dss_kernels::recurrent::Nrde;
 
 use super::recurrent::solver::integrate;
-use super::recurrent::{affine, at_positions, fused, row};
+use super::recurrent::{affine, fused, row};
 use super::state::MixerState;
 use super::{Init, Pass, Portrait, SequenceMixer, StableEdge, check_forwards};
 use crate::composed::constant;
@@ -58,12 +57,6 @@ impl NrdeLayer {
         })
     }
 
-    fn cell(&self) -> Nrde {
-        let NrdeConfig { width, field_layers: layers, solver, substeps, .. } = self.config;
-        let (n, dim) = (self.context.h, self.config.dim());
-        Nrde { n, dim, width, layers, solver: solver.into(), substeps }
-    }
-
     /// The matrices of f, then its biases.
     fn weights(&self) -> Vec<Tensor<2>> {
         let weights = self.field.iter().map(|map| map.weight.val());
@@ -76,7 +69,7 @@ impl NrdeLayer {
         let span = (self.context.len - 1).max(1) as f64;
         let times = (0..batch * l).map(|at| (first + at % l) as f64 / span).collect();
         let times = constant(times, [batch, l, 1], &u.device(), u.dtype());
-        Tensor::cat(vec![times, at_positions(&self.path, u, self.context.form)], 2)
+        Tensor::cat(vec![times, self.path.at_positions(self.context.form, u)], 2)
     }
 
     /// f(h)·ℓ `[B, H]` of h `[B, H]` and ℓ `[B, dim]`.
@@ -134,7 +127,7 @@ impl NrdeLayer {
     fn states(&self, z: Tensor<3>, start: Tensor<2>) -> Tensor<3> {
         let weights = self.weights();
         if dispatch::is_fused(self.context.form, &z) {
-            return fused::run(self.cell(), z, &weights, Some(start));
+            return fused::run(self.config.cell(self.context.h), z, &weights, Some(start));
         }
         let windows = z.dims()[1];
         let mut h = start;

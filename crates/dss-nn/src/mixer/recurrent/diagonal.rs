@@ -3,10 +3,8 @@
 
 use burn::module::Param;
 use burn::tensor::Tensor;
-use dss_format::Form;
 
 use crate::composed;
-use crate::dispatch;
 use crate::linear::Linear;
 use crate::mixer::Pass;
 
@@ -25,13 +23,6 @@ pub(crate) fn diagonal_step(lambda: &Tensor<2>, z: Tensor<2>, x: Tensor<2>) -> T
 pub(crate) fn exponential_row(re: Tensor<1>, im: Tensor<1>) -> Tensor<2> {
     let size = re.exp();
     Tensor::cat(vec![size.clone() * im.clone().cos(), size * im.sin()], 0).unsqueeze()
-}
-
-/// x `[B, L, in]` times a weight `[out, in]`.
-pub(crate) fn times(x: Tensor<3>, weight: Tensor<2>, form: Form) -> Tensor<3> {
-    let ([batch, l, inputs], outputs) = (x.dims(), weight.dims()[0]);
-    let rows = x.reshape([batch * l, inputs]);
-    dispatch::linear(form, rows, weight, None).reshape([batch, l, outputs])
 }
 
 /// Out(GELU(y + D·u)).

@@ -12,14 +12,12 @@ mod state;
 use std::fmt::Debug;
 
 use burn::tensor::Tensor;
-use dss_format::Form;
 use dss_kernels::recurrent::Cell;
 
 use super::state::MixerState;
 use super::{HasContext, Mixer, Pass, Portrait, no_step};
 use crate::dispatch;
 use crate::error::Result;
-use crate::linear::Linear;
 use state::NetState;
 
 /// A recurrent net.
@@ -93,23 +91,6 @@ pub(super) fn state<N: RecurrentNet>(net: &N, batch: usize) -> MixerState {
 /// y = x·Wᵀ + b of rows x, in Burn operations.
 pub(super) fn affine(x: Tensor<2>, weight: &Tensor<2>, bias: &Tensor<2>) -> Tensor<2> {
     x.matmul(weight.clone().transpose()) + bias.clone()
-}
-
-/// A linear map at every position: `[B, L, in]` -> `[B, L, out]`.
-pub(super) fn at_positions(map: &Linear, u: Tensor<3>, form: Form) -> Tensor<3> {
-    affine_at_positions(map.weight.val(), map.bias.val(), u, form)
-}
-
-/// W·u + b at every position.
-pub(super) fn affine_at_positions(
-    weight: Tensor<2>,
-    bias: Tensor<1>,
-    u: Tensor<3>,
-    form: Form,
-) -> Tensor<3> {
-    let ([batch, l, h], [outputs, _]) = (u.dims(), weight.dims());
-    let rows = u.reshape([batch * l, h]);
-    dispatch::linear(form, rows, weight, Some(bias)).reshape([batch, l, outputs])
 }
 
 /// A vector as a row `[1, n]`.

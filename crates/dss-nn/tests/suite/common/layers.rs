@@ -8,6 +8,7 @@ use burn::tensor::{Gradients, Tensor};
 use dss_nn::mixer::Pass;
 use dss_nn::{Mixer, ModelConfig};
 
+use super::gradients::assert_gradients;
 use super::{Golden, assert_close, device, grad, tensor, values};
 
 /// The layer in f64 with the numbers that `get` has for each of its names.
@@ -34,59 +35,50 @@ pub fn loaded(layer: Mixer, get: &dyn Fn(&str) -> Vec<f64>) -> Mixer {
     layer.map(&mut Load(Vec::new(), get))
 }
 
-/// What `get` finds for each tensor of a layer, by name.
-struct Visit<G: Get>(Vec<String>, G, BTreeMap<String, Vec<f64>>);
-
-trait Get {
-    fn get<const D: usize>(&self, x: &Tensor<D>) -> Option<Vec<f64>>;
+/// The numbers of a layer's tensors by name, or their gradients where there are some.
+struct Visit<'a> {
+    path: Vec<String>,
+    grads: Option<&'a Gradients>,
+    found: BTreeMap<String, Vec<f64>>,
 }
 
-impl<G: Get> ModuleVisitor for Visit<G> {
+impl ModuleVisitor for Visit<'_> {
     fn enter_module(&mut self, name: &str, container: &str) {
         if !container.starts_with("Enum:") {
-            self.0.push(name.to_owned());
+            self.path.push(name.to_owned());
         }
     }
 
     fn exit_module(&mut self, _name: &str, container: &str) {
         if !container.starts_with("Enum:") {
-            self.0.pop();
+            self.path.pop();
         }
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(found) = self.1.get(&param.val()) {
-            self.2.insert(self.0.join("."), found);
-        }
+        let x = param.val();
+        let found = match self.grads {
+            Some(grads) => x.grad(grads).map(|gradient| values(&gradient)),
+            None => Some(values(&x)),
+        };
+        self.found.extend(found.map(|numbers| (self.path.join("."), numbers)));
     }
 }
 
-fn visit(layer: &Mixer, get: impl Get) -> BTreeMap<String, Vec<f64>> {
-    let mut visit = Visit(Vec::new(), get, BTreeMap::new());
+fn visit(layer: &Mixer, grads: Option<&Gradients>) -> BTreeMap<String, Vec<f64>> {
+    let mut visit = Visit { path: Vec::new(), grads, found: BTreeMap::new() };
     layer.visit(&mut visit);
-    visit.2
+    visit.found
 }
 
 /// The numbers of a layer by name.
 pub fn numbers(layer: &Mixer) -> BTreeMap<String, Vec<f64>> {
-    struct Numbers;
-    impl Get for Numbers {
-        fn get<const D: usize>(&self, x: &Tensor<D>) -> Option<Vec<f64>> {
-            Some(values(x))
-        }
-    }
-    visit(layer, Numbers)
+    visit(layer, None)
 }
 
 /// The gradients of a layer's trained tensors by name.
 pub fn gradients(layer: &Mixer, grads: &Gradients) -> BTreeMap<String, Vec<f64>> {
-    struct Gradient<'a>(&'a Gradients);
-    impl Get for Gradient<'_> {
-        fn get<const D: usize>(&self, x: &Tensor<D>) -> Option<Vec<f64>> {
-            x.grad(self.0).map(|gradient| values(&gradient))
-        }
-    }
-    visit(layer, Gradient(grads))
+    visit(layer, Some(grads))
 }
 
 /// u [B, L, H] through a layer, with these lengths.
@@ -122,22 +114,8 @@ pub fn check_golden(
     assert_close(&what("y"), &values(&y), golden.get(&format!("{prefix}y")), 1e-11);
 
     let grads = (y * golden.tensor("g", [batch, l, h])).sum().backward();
-    let mut found: BTreeMap<_, _> =
+    let mut found: Vec<_> =
         gradients(&layer, &grads).into_iter().map(|(ours, x)| (name(&ours), x)).collect();
-    found.insert("u".to_owned(), grad(&u, &grads));
-    let start = format!("{prefix}grad.");
-    let known: Vec<_> = golden.names().filter_map(|name| name.strip_prefix(&start)).collect();
-    assert_eq!(known.len(), found.len(), "{}: {known:?}, {:?}", what(""), found.keys());
-    let largest = |x: &[f64]| x.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    let want = |name: &str| golden.get(&format!("{start}{name}"));
-    let most = known.iter().map(|name| largest(want(name))).fold(0.0, f64::max);
-    for name in known {
-        let (found, want) = (&found[name], want(name));
-        let error = found.iter().zip(want).fold(0.0f64, |m, (a, b)| {
-            let error = (a - b).abs();
-            if error.is_nan() { f64::INFINITY } else { m.max(error) }
-        });
-        let bound = 1e-10 * largest(want).max(1e-3 * most);
-        assert!(found.len() == want.len() && error <= bound, "{}: off by {error:e}", what(name));
-    }
+    found.push(("u".to_owned(), grad(&u, &grads)));
+    assert_gradients(golden, prefix, &found);
 }

@@ -5,6 +5,7 @@ pub mod gradients;
 pub mod layers;
 pub mod names;
 pub mod random;
+pub mod saved;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -170,11 +171,4 @@ pub fn assert_close(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
         if d.is_nan() { f64::INFINITY } else { m.max(d) }
     });
     assert!(error <= tolerance * scale, "{what}: off by {error:e}, the largest value is {scale:e}");
-}
-
-/// Within 1e-10 of the larger of the tensor's maximum and a thousandth of the largest gradient.
-pub fn assert_gradient(what: &str, got: &[f64], want: &[f64], largest: f64) {
-    let scale = want.iter().fold(1e-3 * largest, |m, x| m.max(x.abs()));
-    let error = got.iter().zip(want).fold(0.0f64, |m, (a, b)| m.max((a - b).abs()));
-    assert!(got.len() == want.len() && error <= 1e-10 * scale, "{what}: off by {error:e}");
 }

@@ -1,7 +1,7 @@
 //! Where positions look: one square of pixels per head and layer, for a made-up sequence.
 
-use super::{WIDTH, layer_name, titled};
-use crate::draw::{Anchor, Axis, Frame, Ink, MAGMA, MARGIN, Mark, Panel, Raster, Scene, TOP, Text};
+use super::{WIDTH, evenly, name_row, titled};
+use crate::draw::{Anchor, Axis, Frame, Ink, MAGMA, MARGIN, Mark, Panel, Raster, Scene, TOP};
 use crate::inspect::Inspection;
 use crate::inspect::portraits::Weights;
 
@@ -39,19 +39,11 @@ pub(super) fn maps(
         name => titled(&format!("Attention: {name}"), inspection),
     };
     let mut scene = Scene::new(file, &title, WIDTH, TOP + shown as f64 * row + 4.0);
-    for i in 0..shown {
-        let (layer, weights) = layers[i * (layers.len() - 1) / (shown - 1).max(1)];
+    for (i, at) in evenly(layers.len(), LAYERS).enumerate() {
+        let (layer, weights) = layers[at];
         let y = TOP + i as f64 * row + HEAD;
         let (width, height) = (width_of(weights).max(48.0), height_of(weights).max(48.0));
-        scene.marks.push(Mark::Text(Text {
-            at: [MARGIN + 8.0, y + 0.5 * height],
-            words: layer_name(layer),
-            size: 12.0,
-            ink: Ink::Text,
-            anchor: Anchor::Middle,
-            bold: true,
-            upright: true,
-        }));
+        name_row(&mut scene, layer, y + 0.5 * height);
         for head in 0..weights.heads.min(HEADS) {
             let x = MARGIN + LEFT + head as f64 * pitch;
             map(&mut scene, Frame { x, y, width, height }, weights, head);

@@ -1,6 +1,6 @@
 //! What Fourier transforms find in the sequences that reach them: the size of each frequency, layer by layer.
 
-use super::{WIDTH, layer_name, titled};
+use super::{WIDTH, evenly, layer_name, titled};
 use crate::draw::{Anchor, Axis, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, polyline};
 use crate::inspect::Inspection;
 use crate::inspect::portraits::Frequencies;
@@ -23,8 +23,7 @@ pub(super) fn curves(inspection: &Inspection, layers: &[(usize, &Frequencies)]) 
     let height = TOP + rows as f64 * (HEAD + HEIGHT + BOTTOM) + 4.0;
     let title = titled("What the Fourier transforms find", inspection);
     let mut scene = Scene::new("frequencies", &title, WIDTH, height);
-    let chosen: Vec<_> =
-        (0..shown).map(|i| layers[i * (layers.len() - 1) / (shown - 1).max(1)]).collect();
+    let chosen: Vec<_> = evenly(layers.len(), LAYERS).map(|i| layers[i]).collect();
     // One scale for all layers.
     let all = chosen.iter().flat_map(|(_, frequencies)| frequencies.sizes());
     let all: Vec<f64> = all.filter(|size| size.is_finite()).collect();

@@ -1,8 +1,8 @@
 //! Some kernels of each layer, from the one that peaks first to the one that peaks last.
 
-use super::{WIDTH, layer_name, titled};
+use super::{WIDTH, evenly, name_row, titled};
 use crate::draw::{
-    Anchor, Axis, Frame, Ink, MARGIN, Mark, Panel, Scene, TOP, Text, layer_colour, polyline, thin,
+    Anchor, Axis, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, polyline, thin,
 };
 use crate::inspect::bank::{KernelBank, argmax};
 use crate::inspect::{Inspection, SsmLayer};
@@ -35,29 +35,17 @@ pub(super) fn kernels(
     all: &[(usize, &KernelBank)],
     name: impl Fn(usize) -> String,
 ) -> Scene {
-    let shown: Vec<usize> = match all.len() {
-        n @ 0..=LAYERS => (0..n).collect(),
-        n => (0..LAYERS).map(|i| i * (n - 1) / (LAYERS - 1)).collect(),
-    };
     let pitch = HEAD + HEIGHT + BOTTOM;
-    let height = TOP + pitch * shown.len().max(1) as f64 + 24.0;
+    let height = TOP + pitch * all.len().clamp(1, LAYERS) as f64 + 24.0;
     let mut scene =
         Scene::new("gallery", &titled("A gallery of kernels", inspection), WIDTH, height);
     scene.summary = format!(
         "{COLUMNS} kernels of each layer over their own reach, from the one that peaks first to the one that peaks last."
     );
-    for (row, &at) in shown.iter().enumerate() {
+    for (row, at) in evenly(all.len(), LAYERS).enumerate() {
         let (i, kernels) = all[at];
         let y = TOP + row as f64 * pitch + HEAD;
-        scene.marks.push(Mark::Text(Text {
-            at: [MARGIN + 8.0, y + 0.5 * HEIGHT],
-            words: layer_name(i),
-            size: 12.0,
-            ink: Ink::Text,
-            anchor: Anchor::Middle,
-            bold: true,
-            upright: true,
-        }));
+        name_row(&mut scene, i, y + 0.5 * HEIGHT);
         let width = (WIDTH - 2.0 * MARGIN - LEFT) / COLUMNS as f64;
         for (column, which) in chosen(kernels).into_iter().enumerate() {
             let x = MARGIN + LEFT + column as f64 * width;
@@ -75,8 +63,7 @@ fn chosen(bank: &KernelBank) -> Vec<usize> {
     let mut order: Vec<(usize, usize)> =
         bank.rows().enumerate().map(|(i, k)| (argmax(k), i)).collect();
     order.sort_unstable();
-    let count = COLUMNS.min(order.len());
-    (0..count).map(|i| order[i * (order.len() - 1) / (count - 1).max(1)].1).collect()
+    evenly(order.len(), COLUMNS).map(|i| order[i].1).collect()
 }
 
 fn panel(scene: &mut Scene, frame: Frame, bank: &KernelBank, which: usize, name: &str, ink: Ink) {

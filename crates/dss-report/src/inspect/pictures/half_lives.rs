@@ -1,17 +1,13 @@
 //! How long the dimensions of moving averages remember, where a layer has nothing but decays.
 
-use super::{WIDTH, layer_name, titled};
-use crate::draw::{
-    Anchor, Axis, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, polyline, thin,
-};
+use super::{WIDTH, layer_legend, legend_height, titled};
+use crate::draw::{Axis, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, polyline, thin};
 use crate::inspect::Inspection;
 
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 58.0;
 const LEGEND: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
-/// Legend entries on one line.
-const PER_LINE: usize = 8;
 /// Points of a curve, at most.
 const POINTS: usize = 400;
 /// Half-lives in steps beyond which all are alike.
@@ -22,7 +18,7 @@ pub(super) fn curves(inspection: &Inspection) -> Scene {
     let layers: Vec<Vec<f64>> =
         inspection.layers.iter().map(|layer| sorted(layer.modes.half_lives())).collect();
     let n = layers.len();
-    let top = TOP + LEGEND + 18.0 * (n.saturating_sub(1) / PER_LINE) as f64;
+    let top = TOP + LEGEND + legend_height(n);
     let title = titled("Half-lives", inspection);
     let mut scene = Scene::new("half-lives", &title, WIDTH, top + HEIGHT + BOTTOM + 4.0);
     let all = || layers.iter().flatten().copied();
@@ -54,11 +50,8 @@ pub(super) fn curves(inspection: &Inspection) -> Scene {
         if points.len() == 1 {
             scene.dots(points, 2.8, ink, 1.0);
         }
-        let x = MARGIN + LEFT + 92.0 * (i % PER_LINE) as f64;
-        let y = TOP + 8.0 + 18.0 * (i / PER_LINE) as f64;
-        scene.dots(vec![[x + 4.0, y]], 4.0, ink, 0.8);
-        scene.label([x + 13.0, y + 4.0], layer_name(i), Anchor::Start);
     }
+    layer_legend(&mut scene, LEFT, n);
     scene.summary = format!(
         "Steps after which the dimensions of each layer have forgotten half of an input, of all channels from the \
          shortest to the longest: between {least:.2} and {most:.2}."

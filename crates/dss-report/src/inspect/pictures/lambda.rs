@@ -1,6 +1,6 @@
 //! Λ of all layers in the complex plane over the points it started from (§4.2).
 
-use super::{WIDTH, layer_name, titled};
+use super::{WIDTH, layer_legend, legend_entry, legend_height, titled};
 use crate::draw::Axis;
 use crate::draw::{Anchor, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour};
 use crate::inspect::{Inspection, SsmLayer};
@@ -10,8 +10,6 @@ const LEFT: f64 = 58.0;
 const RIGHT: f64 = 62.0;
 const LEGEND: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
-/// Legend entries on one line.
-const PER_LINE: usize = 8;
 
 /// How the paper shows imaginary parts: linear near 0, logarithmic beyond.
 fn scaled(im: f64) -> f64 {
@@ -23,8 +21,7 @@ pub(super) fn plane(inspection: &Inspection) -> Scene {
     let first = layers.first().map(|layer| &layer.modes);
     let (start, start_name) =
         first.map_or((Vec::new(), ""), |modes| (modes.initial.clone(), modes.initial_name));
-    let lines = (layers.len() + 1).div_ceil(PER_LINE);
-    let top = TOP + LEGEND + 18.0 * (lines - 1) as f64;
+    let top = TOP + LEGEND + legend_height(layers.len() + 1);
     let mut scene = Scene::new(
         "lambda",
         &titled("Λ in the complex plane", inspection),
@@ -67,7 +64,10 @@ pub(super) fn plane(inspection: &Inspection) -> Scene {
         scene.dots(modes.lambda.iter().map(place).collect(), 3.4, ink, 0.85);
     }
     scene.dots(start.iter().map(place).collect(), 1.9, Ink::Text, 1.0);
-    legend(&mut scene, layers.len(), start_name);
+    layer_legend(&mut scene, LEFT, layers.len());
+    if !start_name.is_empty() {
+        legend_entry(&mut scene, LEFT, layers.len(), (Ink::Text, 2.2), start_name);
+    }
     let growing: usize = layers.iter().map(|l| l.modes.growing()).sum();
     let total: usize = layers.iter().map(|l| l.modes.lambda.len()).sum();
     scene.summary = format!(
@@ -90,19 +90,4 @@ fn right_axis(scene: &mut Scene, panel: &Panel, im: (f64, f64)) {
         }
     }
     scene.label([right + 7.0, panel.frame.y - 9.0], "Im λ", Anchor::Start);
-}
-
-fn legend(scene: &mut Scene, layers: usize, start: &str) {
-    for i in 0..layers + usize::from(!start.is_empty()) {
-        let x = MARGIN + LEFT + 92.0 * (i % PER_LINE) as f64;
-        let y = TOP + 8.0 + 18.0 * (i / PER_LINE) as f64;
-        if i < layers {
-            let ink = Ink::Fixed(layer_colour(i, layers));
-            scene.dots(vec![[x + 4.0, y]], 4.0, ink, 0.8);
-            scene.label([x + 13.0, y + 4.0], layer_name(i), Anchor::Start);
-        } else {
-            scene.dots(vec![[x + 4.0, y]], 2.2, Ink::Text, 1.0);
-            scene.label([x + 13.0, y + 4.0], start, Anchor::Start);
-        }
-    }
 }

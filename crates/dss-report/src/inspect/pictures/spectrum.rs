@@ -4,8 +4,8 @@ use std::f64::consts::TAU;
 
 use dss_nn::mixer::StableEdge;
 
-use super::{WIDTH, layer_name, titled};
-use crate::draw::{Anchor, Axis, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, polyline};
+use super::{WIDTH, layer_legend, legend_height, titled};
+use crate::draw::{Axis, Frame, Ink, MARGIN, Panel, Scene, TOP, layer_colour, polyline};
 use crate::inspect::Inspection;
 
 /// One matrix: its name, where its eigenvalues lie if it keeps the size of a state, and those of each layer.
@@ -19,25 +19,18 @@ const LEFT: f64 = 52.0;
 const LEGEND: f64 = 26.0;
 const HEAD: f64 = 22.0;
 const BOTTOM: f64 = 46.0;
-/// Legend entries on one line.
-const PER_LINE: usize = 8;
 
 pub(super) fn planes(inspection: &Inspection, matrices: &[Matrix]) -> Scene {
     let columns = matrices.len().clamp(1, 2);
     let rows = matrices.len().div_ceil(columns);
     let layers = inspection.meta.model.layers;
-    let top = TOP + LEGEND + 18.0 * (layers.saturating_sub(1) / PER_LINE) as f64;
+    let top = TOP + LEGEND + legend_height(layers);
     let pitch = (WIDTH - 2.0 * MARGIN) / 2.0;
     let side = pitch - LEFT - 16.0;
     let height = top + rows as f64 * (HEAD + side + BOTTOM) + 4.0;
     let title = titled("Spectra of the recurrent matrices", inspection);
     let mut scene = Scene::new("spectra", &title, WIDTH, height);
-    for i in 0..layers {
-        let x = MARGIN + LEFT + 92.0 * (i % PER_LINE) as f64;
-        let y = TOP + 8.0 + 18.0 * (i / PER_LINE) as f64;
-        scene.dots(vec![[x + 4.0, y]], 4.0, Ink::Fixed(layer_colour(i, layers)), 0.8);
-        scene.label([x + 13.0, y + 4.0], layer_name(i), Anchor::Start);
-    }
+    layer_legend(&mut scene, LEFT, layers);
     for (i, matrix) in matrices.iter().enumerate() {
         let frame = Frame {
             x: MARGIN + LEFT + (i % columns) as f64 * pitch,

@@ -1,61 +1,15 @@
-//! Small runs, and comparing what they leave behind.
+//! Folders of runs, and comparing what runs leave behind.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
-use dss_train::config::Setting;
-use dss_train::{Config, Observer, Result, Summary, TrainOptions, train};
 use serde_json::Value;
-
-/// A configuration from `key=value` pairs on top of a task's defaults.
-pub fn config(task: &str, sets: &[(&str, &str)]) -> Config {
-    preset(task, None, sets)
-}
-
-fn preset(task: &str, preset: Option<&str>, sets: &[(&str, &str)]) -> Config {
-    let sets: Vec<Setting> = sets.iter().map(|(key, value)| Setting::typed(key, value)).collect();
-    Config::resolve(task, preset, &[], &sets).unwrap()
-}
-
-/// Short ListOps with every moving part: dropout, BatchNorm, accumulation, plateau, lengths that differ.
-pub fn small_listops(epochs: usize) -> Config {
-    let epochs = epochs.to_string();
-    preset(
-        "listops",
-        Some("causal"),
-        &[
-            ("task.train", "96"),
-            ("task.val", "20"),
-            ("task.test", "20"),
-            ("task.min_length", "30"),
-            ("task.max_length", "150"),
-            ("task.max_depth", "5"),
-            ("task.max_args", "5"),
-            ("task.len", "0"),
-            ("model.layers", "2"),
-            ("model.h", "16"),
-            ("model.n", "8"),
-            ("model.dropout", "0.1"),
-            ("model.norm", "batch"),
-            ("train.batch", "8"),
-            ("train.accumulate", "2"),
-            ("train.epochs", &epochs),
-            ("train.eval_every", "5"),
-            ("train.eval_batch", "7"),
-            ("train.schedule", "plateau"),
-            ("train.patience", "1"),
-            ("train.clip", "1"),
-            ("train.checkpoint_seconds", "1"),
-        ],
-    )
-}
 
 /// A directory of its own, removed at the end.
 pub struct TempDir(pub PathBuf);
 
 impl TempDir {
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("dss-train-{name}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("dss-report-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
@@ -70,22 +24,6 @@ impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-/// A run without an observer.
-pub fn run(config: &Config, out: &Path, resume: bool) -> Result<Summary> {
-    run_watched(config, out, resume, &mut (), &AtomicBool::new(false))
-}
-
-/// A run that is watched and can be stopped.
-pub fn run_watched(
-    config: &Config,
-    out: &Path,
-    resume: bool,
-    observer: &mut dyn Observer,
-    stop: &AtomicBool,
-) -> Result<Summary> {
-    train(config, out, TrainOptions { resume, ..TrainOptions::default() }, observer, stop)
 }
 
 /// What a run left behind, without the times and the memory it took.
@@ -108,7 +46,7 @@ pub fn remains(run: &Path) -> Remains {
     Remains { files: files.collect(), metrics: metrics(run) }
 }
 
-pub fn metrics(run: &Path) -> Vec<Value> {
+fn metrics(run: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let strip = |line: &str| {
         let mut line: Value = serde_json::from_str(line).unwrap();
