@@ -48,6 +48,9 @@ pub fn import_checkpoint<'py>(
     let pools = [("mean", Pooling::Mean), ("last", Pooling::Last), ("none", Pooling::None)];
     let rules = [("zoh", Discretisation::Zoh), ("bilinear", Discretisation::Bilinear)];
     let transforms = [("exp", DeltaTransform::Exp), ("softplus", DeltaTransform::Softplus)];
+    if dss_exchange::is_model_file(data) {
+        return Err(value_error("this is a model file of dss: read it with diagonal_ssm.load"));
+    }
     let settings = config
         .map(Settings::from_yaml)
         .transpose()

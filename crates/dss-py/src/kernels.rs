@@ -43,6 +43,19 @@ impl Kind {
             Self::S4 => 6,
         }
     }
+
+    /// Whether a parameter but the last has the shape that it should: an axis for several systems may be in front.
+    fn fits(self, i: usize, shape: &[usize], h: usize, n: usize) -> bool {
+        let shared = |ending: &[usize]| {
+            shape == ending || shape.len() == ending.len() + 1 && shape.ends_with(ending)
+        };
+        match (self, i) {
+            (Self::Dss(_), 0) | (Self::S4, 2 | 3) => shared(&[n, 2]),
+            (Self::Dss(_), 1) => shape == [h] || shape == [h, 2],
+            (Self::S4d(_), 2) | (Self::S4, 4) => shape == [h],
+            _ => shared(&[n]),
+        }
+    }
 }
 
 /// The parameters of a kernel, and its sizes.
@@ -67,6 +80,15 @@ impl<'a, T: Float> Kernel<'a, T> {
             return Err(value_error(format!("expected {wanted} parameters, got {}", params.len())));
         }
         let [c, h, n, _] = params[wanted - 1].dims("the last parameter")?;
+        for (i, param) in params[..wanted - 1].iter().enumerate() {
+            if !kind.fits(i, param.shape(), h, n) {
+                return Err(value_error(format!(
+                    "parameter {i} has the shape {:?}, which does not go with {:?} of the last one",
+                    param.shape(),
+                    params[wanted - 1].shape()
+                )));
+            }
+        }
         let params = params.iter().map(Source::slice).collect();
         Ok(Self { kind, params, sizes: [c, h, n], taps, norm_len })
     }
@@ -247,7 +269,7 @@ fn convolve<T: Float>(
     y: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let (u, k, mut y) = (source::<T>(u, "u")?, source::<T>(k, "k")?, target::<T>(y, "y")?);
-    let (sizes, channels) = (u.dims::<3>("u")?, k.dims::<3>("k")?[0]);
+    let (sizes, channels) = conv_sizes(&u, &k)?;
     let (u, k, y) = (u.slice(), k.slice(), y.slice());
     py.detach(|| planned_conv(sizes, k, channels)?.forward(u, y)).map_err(value_error)
 }
@@ -275,9 +297,20 @@ fn convolve_backward<T: Float>(
 ) -> PyResult<()> {
     let (u, k, dy) = (source::<T>(u, "u")?, source::<T>(k, "k")?, source::<T>(dy, "dy")?);
     let (mut du, mut dk) = (target::<T>(du, "du")?, target::<T>(dk, "dk")?);
-    let (sizes, channels) = (u.dims::<3>("u")?, k.dims::<3>("k")?[0]);
+    let (sizes, channels) = conv_sizes(&u, &k)?;
     let (u, k, dy, du, dk) = (u.slice(), k.slice(), dy.slice(), du.slice(), dk.slice());
     py.detach(|| planned_conv(sizes, k, channels)?.backward(u, dy, du, dk)).map_err(value_error)
+}
+
+/// B, L, H, and 1 or 2 for the directions.
+fn conv_sizes<T: Float>(u: &Source<'_, T>, k: &Source<'_, T>) -> PyResult<([usize; 3], usize)> {
+    let [b, l, h] = u.dims("u")?;
+    match k.dims("k")? {
+        [channels @ (1 | 2), like, taps] if like == h && taps <= l => Ok(([b, l, h], channels)),
+        other => Err(value_error(format!(
+            "`k` must be [1 or 2, H, taps] with H = {h} and at most {l} taps, but its shape is {other:?}"
+        ))),
+    }
 }
 
 fn planned_conv<T: Float>([b, l, h]: [usize; 3], k: &[T], channels: usize) -> Result<Conv<T>> {

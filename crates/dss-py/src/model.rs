@@ -123,20 +123,27 @@ pub struct NativeStream {
 }
 
 impl NativeStream {
-    fn with<R>(&self, body: impl FnOnce(&mut State) -> R) -> PyResult<R> {
-        // The thread that had it may not exist in a forked child, which would wait for ever.
-        let mut state = match self.state.try_lock() {
-            Err(TryLockError::WouldBlock) if is_forked() => {
-                let what = "another thread was using this stream when the process was forked";
-                return Err(value_error(what));
-            }
-            Err(TryLockError::WouldBlock) => {
-                self.state.lock().unwrap_or_else(PoisonError::into_inner)
-            }
-            Err(TryLockError::Poisoned(state)) => state.into_inner(),
-            Ok(state) => state,
-        };
-        Ok(body(&mut state))
+    /// Waits for the stream, and works on it, while the interpreter is free.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&mut State) -> R + Send,
+    ) -> PyResult<R> {
+        py.detach(|| {
+            // The thread that had it may not exist in a forked child, which would wait for ever.
+            let mut state = match self.state.try_lock() {
+                Err(TryLockError::WouldBlock) if is_forked() => {
+                    let what = "another thread was using this stream when the process was forked";
+                    return Err(value_error(what));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    self.state.lock().unwrap_or_else(PoisonError::into_inner)
+                }
+                Err(TryLockError::Poisoned(state)) => state.into_inner(),
+                Ok(state) => state,
+            };
+            Ok(body(&mut state))
+        })
     }
 }
 
@@ -153,27 +160,27 @@ impl NativeStream {
         let (model, input) = (&self.model, positions.input());
         let size = answers.checked_mul(model.outputs());
         let size = size.ok_or_else(|| value_error("more answers than memory can hold"))?;
-        let out = py.detach(|| {
+        let out = self.with(py, |state| {
             let mut out = vec![0.0; size];
-            self.with(|state| model.block_step(state, input, &mut out).map(|()| out))
+            model.block_step(state, input, &mut out).map(|()| out)
         });
         rows(py, out?.map_err(value_error)?, model.outputs())
     }
 
     /// Positions taken so far.
     #[getter]
-    fn position(&self) -> PyResult<u64> {
-        self.with(|state| state.position())
+    fn position(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |state| state.position())
     }
 
     /// Back to before the first position.
-    fn reset(&self) -> PyResult<()> {
-        self.with(State::reset)
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, State::reset)
     }
 
     /// All that the stream remembers.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.with(|state| state.to_bytes(&self.model))?.map_err(value_error)?;
+        let bytes = self.with(py, |state| state.to_bytes(&self.model))?.map_err(value_error)?;
         Ok(PyBytes::new(py, &bytes))
     }
 }

@@ -56,10 +56,11 @@ pub fn train(
     sets: Vec<String>,
     out: PathBuf,
     data_dir: Option<PathBuf>,
-    threads: Option<usize>,
+    threads: Option<i64>,
     tell: Py<PyAny>,
 ) -> PyResult<String> {
     let config = resolved(task, preset, model, &sets)?;
+    let threads = computing(threads)?;
     let options = TrainOptions { data_dir, threads, ..TrainOptions::default() };
     watched(py, &config, &out, options, &tell)
 }
@@ -71,10 +72,11 @@ pub fn resume(
     out: PathBuf,
     sets: Vec<String>,
     data_dir: Option<PathBuf>,
-    threads: Option<usize>,
+    threads: Option<i64>,
     tell: Py<PyAny>,
 ) -> PyResult<String> {
     let config = own_config(&out)?.changed(&[], &settings(&sets)?).map_err(python_error)?;
+    let threads = computing(threads)?;
     let options = TrainOptions { resume: true, data_dir, threads, ..TrainOptions::default() };
     watched(py, &config, &out, options, &tell)
 }
@@ -95,6 +97,11 @@ pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         serde_json::to_string(&found.report().map_err(value_error)?).map_err(value_error)
     };
     py.detach(|| threads::in_pool(inspected))?
+}
+
+/// As many threads as asked for, or as everything else has.
+fn computing(threads: Option<i64>) -> PyResult<Option<usize>> {
+    Ok(Some(threads.map_or_else(|| Ok(threads::get_num_threads()), threads::count)?))
 }
 
 fn settings(sets: &[String]) -> PyResult<Vec<Setting>> {

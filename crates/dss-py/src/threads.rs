@@ -20,10 +20,8 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Sets how many threads work on an operation; results do not depend on it. The child of a fork always has one.
 #[pyfunction]
-pub fn set_num_threads(threads: usize) -> PyResult<()> {
-    if threads == 0 {
-        return Err(value_error("the number of threads must be at least 1"));
-    }
+pub fn set_num_threads(threads: i64) -> PyResult<()> {
+    let threads = count(threads)?;
     THREADS.store(threads, Relaxed);
     dss_kernels::limit_threads(threads);
     Ok(())
@@ -47,6 +45,13 @@ pub fn get_num_threads() -> usize {
         (0, 0) => rayon::current_num_threads(),
         (0, threads) | (threads, _) => threads.min(rayon::current_num_threads()),
     }
+}
+
+/// A number of threads as Python gives it.
+pub fn count(threads: i64) -> PyResult<usize> {
+    let found = usize::try_from(threads).ok().filter(|threads| *threads > 0);
+    let wrong = || format!("the number of threads must be at least 1, but is {threads}");
+    found.ok_or_else(|| value_error(wrong()))
 }
 
 /// Whether this process is a forked child.

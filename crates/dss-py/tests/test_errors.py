@@ -40,6 +40,8 @@ def test_files(tmp_path):
         (lambda m: m.stream().push([1.0, 2.0], answers=5), "5 answers to 2 positions"),
         (lambda m: m.stream(b"abc"), "not a saved state"),
         (lambda m: m.kernel(-1), "layer must be from 0 to 0"),
+        (lambda m: m.forward(X[0], X[1]), "takes single sequences"),
+        (lambda m: diagonal_ssm.set_num_threads(-1), "at least 1, but is -1"),
     ],
 )
 def test_models(model, work, message):
@@ -53,12 +55,17 @@ def test_models(model, work, message):
         ((X, Y), {"epoch": 1}, "unknown key `epoch`; did you mean `train.epochs`"),
         ((X, Y), {"epochs": "many"}, "expected a whole number"),
         ((X, Y), {"model": "dss-sofmax"}, "unknown model `dss-sofmax`"),
-        ((X, Y), {"threads": 0}, "cannot start 0 threads"),
+        ((X, Y), {"threads": 0}, "at least 1, but is 0"),
+        ((X, Y), {"threads": -1}, "at least 1, but is -1"),
+        ((X, Y), {"threads": 4000}, "expected 1 to 1024"),
         ((X, Y[:10]), {}, "X has 40 sequences, but y 10 labels"),
         ((np.where(X > 2, np.nan, X), Y), {}, "contains NaN"),
         ((X, np.full(40, np.nan)), {}, "y contains NaN"),
         ((X, [None] * 40), {}, "classes of one kind"),
         (([["a", "b"]] * 4, [0, 1, 0, 1]), {}, "sequence 0 has something that is not a number"),
+        ((["ab", 5] * 4, [0, 1] * 4), {}, "sequence 1 is int, but the first one is a text"),
+        ((X, None), {}, "y must have a label for each sequence, but is None"),
+        ((X, ["up\nand down", "down"] * 20), {}, "the name of a class must be a single line"),
         ((X[0], Y), {}, "a single sequence is X"),
         (None, {}, r"say where the data are: data=\(X, y\), or a path"),
     ],
@@ -69,9 +76,36 @@ def test_trainings(tmp_path, data, settings, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_numbers_have_no_probabilities(tmp_path):
+    model = diagonal_ssm.train("files", (X, X.mean(1)), out=tmp_path / "run", **SMALL).model
+    assert model.predict(X[:2]).shape == (2, 1)
+    with pytest.raises(ValueError, match="predict numbers, not classes"):
+        model.predict_proba(X[:2])
+
+
+def test_saving_leaves_the_file_or_a_whole_new_one(model, tmp_path):
+    file = tmp_path / "model.safetensors"
+    model.save(file)
+    before = file.read_bytes()
+    with pytest.raises(OSError):
+        model.save(tmp_path / "none" / "model.safetensors")
+    torch = pytest.importorskip("torch")
+    from diagonal_ssm.torch import load_model
+
+    module = load_model(file)
+    module.save(file)
+    assert diagonal_ssm.load(file).predict(X[:2]).tolist() == model.predict(X[:2]).tolist()
+    after = file.read_bytes()
+    with torch.no_grad():
+        module.head.weight[0, 0] = float("nan")
+    with pytest.raises(ValueError, match="head.weight has the number NaN"):
+        module.save(file)
+    assert file.read_bytes() == after and before and [p.name for p in tmp_path.iterdir()] == [file.name]
+
+
 def test_estimators():
     pytest.importorskip("sklearn")
-    from diagonal_ssm.sklearn import DSSClassifier, DSSForecaster
+    from diagonal_ssm.sklearn import DSSClassifier, DSSForecaster, DSSRegressor
 
     for x, y, message in [
         (X[0], Y, "Reshape your data"),
@@ -84,13 +118,20 @@ def test_estimators():
     assert DSSClassifier(**SMALL, n_jobs=-1).fit(X, Y).predict(X[:2]).shape == (2,)
     with pytest.raises(ValueError, match="did you mean `train.clip`"):
         DSSClassifier(**SMALL, settings={"train.clipp": 1}).fit(X, Y)
-    with pytest.raises(ValueError, match="at least one value"):
-        DSSForecaster().fit([])
+    for series, message in [
+        ([], "at least one value"),
+        (5, r"expected a series \[T\], or several"),
+        (np.zeros((3, 30, 2)), r"one at a time, but one has the shape \(30, 2\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            DSSForecaster(2, 4, **SMALL).fit(series)
+    with pytest.raises(ValueError, match=r"y must be \[n\] or \[n, O\]"):
+        DSSRegressor(**SMALL).fit(X, np.zeros((40, 2, 2)))
 
 
 def test_layers(tmp_path):
     torch = pytest.importorskip("torch")
-    from diagonal_ssm.torch import DSSBlock, DSSLayer, S4Layer, load_model
+    from diagonal_ssm.torch import DSSBlock, DSSLayer, S4Layer, conv, load_model, plain_torch, ssm_kernel
 
     layer, s4 = DSSLayer(8, d_state=4, l_max=30), S4Layer(8, 4, 10)
     block, both = DSSBlock(8, d_state=4, l_max=30), DSSBlock(8, d_state=4, l_max=30, bidirectional=True, norm="batch")
@@ -114,17 +155,62 @@ def test_layers(tmp_path):
         s4(x)
     with pytest.raises(TypeError, match="dstate"):
         DSSBlock(8, dstate=4)
+    with pytest.raises(TypeError, match="float"):
+        DSSLayer(8, l_max=1.5)
+    with pytest.raises(ValueError, match="d_state must be at least 1, but is -1"):
+        DSSLayer(8, d_state=-1)
+    state = block.eval().initial_state(4)
+    for wrong in (torch.zeros(8), torch.zeros(1, 8), torch.zeros(4, 1, 8), torch.zeros(4, 4, 8), torch.zeros(4, 7), 3):
+        for module in (block, layer):
+            with pytest.raises(ValueError, match=r"one position of each stream, a tensor \[B, H\] = \[4, 8\], got"):
+                module.step(wrong, state)
+    # As many numbers, in other axes.
+    for k in (torch.zeros(3, 8, 10), torch.zeros(1, 30, 8), torch.zeros(1, 8, 31)):
+        with pytest.raises(ValueError, match=r"`k` must be \[1 or 2, H, taps\] with H = 8 and at most 30 taps"):
+            conv(x, k)
+    lam, delta_log, w = layer.ssm_params()
+    for params in ([lam.T, delta_log, w], [lam, delta_log.T, w], [lam, delta_log, w.transpose(1, 2)]):
+        with pytest.raises(ValueError, match="parameter . has the shape"):
+            ssm_kernel("softmax", params, 30, 30)
+    with pytest.raises(ValueError, match="lengths must be from 0 to L = 30"), plain_torch():
+        block(x, [30, 31])
     file = tmp_path / "junk"
     file.write_bytes(b"hello")
-    with pytest.raises(ValueError, match="junk is not a safetensors file"):
+    with pytest.raises(ValueError, match="junk: .*not a safetensors file"):
         load_model(file)
     golden = pathlib.Path(__file__).parents[2] / "dss-exchange" / "tests" / "golden" / "ag1988"
-    with pytest.raises(ValueError, match="not a model file of ours"):
+    with pytest.raises(ValueError, match="softmax_bn_post.safetensors: "):
         load_model(golden / "softmax_bn_post.safetensors")
     file.write_bytes((golden.parents[3] / "dss-cli" / "page" / "models" / "text.safetensors").read_bytes()[:-10])
-    with pytest.raises(ValueError, match="junk is incomplete: it ends inside"):
+    with pytest.raises(ValueError, match="junk: "):
         load_model(file)
+    with pytest.raises(FileNotFoundError, match="no model at"):
+        load_model(tmp_path / "none")
     (tmp_path / "bad.yaml").write_text("model: [")
     for wrong, match in ((dict(length=0), "length must be at least 1"), (dict(config=tmp_path / "bad.yaml"), "its configuration: ")):
         with pytest.raises(ValueError, match=match):
             diagonal_ssm.import_checkpoint(golden / "softmax_bn_post.pt", **wrong)
+    with pytest.raises(ValueError, match="read it with diagonal_ssm.load"):
+        diagonal_ssm.import_checkpoint(golden.parents[3] / "dss-cli" / "page" / "models" / "text.safetensors")
+
+
+def test_models_in_pytorch(model, tmp_path):
+    torch = pytest.importorskip("torch")
+    from diagonal_ssm.torch import load_model
+
+    model.save(tmp_path / "model.safetensors")
+    module, x = load_model(tmp_path / "model.safetensors"), torch.zeros(2, 30, 1)
+    assert torch.equal(module(x, [30, 3]), module(x, torch.tensor([30, 3])))
+    for wrong in (x[..., 0], x.long(), torch.zeros(2, 30, 3), torch.zeros(2, 0, 1), X):
+        with pytest.raises(ValueError, match=r"expected a tensor \[B, L, 1\] floating-point numbers, got"):
+            module(wrong)
+    for wrong in ([30, 0], [30, 31]):
+        with pytest.raises(ValueError, match="lengths must be from 1 to L = 30"):
+            module(x, wrong)
+    with pytest.raises(ValueError, match="one position of each stream"):
+        module.step(torch.zeros(3, 1), module.initial_state(2))
+    text = pathlib.Path(__file__).parents[2] / "dss-cli" / "page" / "models" / "text.safetensors"
+    with pytest.raises(ValueError, match=r"expected a tensor \[B, L\] token ids"):
+        load_model(text)(torch.zeros(2, 30))
+    with pytest.raises(ValueError, match="different lengths: call forward"):
+        diagonal_ssm.load(text).predict(["To be", "or not to be"])

@@ -138,6 +138,76 @@ print(hung)
     assert run(code).split() == ["0"]
 
 
+def test_a_fork_while_blocks_and_models_work():
+    """Another thread runs whole blocks, forward and backward, and a model and its streams, on several threads."""
+    code = """
+import numpy, os, random, signal, threading, time, torch
+import diagonal_ssm
+from diagonal_ssm import torch as dss
+torch.manual_seed(3)
+block, x = dss.DSSBlock(32, d_state=8, l_max=256), torch.randn(4, 256, 32)
+model = diagonal_ssm.load(MODEL)
+values = numpy.sin(numpy.arange(800) / 9).astype("f4")
+def answers():
+    with torch.no_grad():
+        y = block(x)
+    stream = model.stream()
+    return y.numpy().tobytes(), model.forward(values).tobytes(), stream.push(values[:200]).tobytes()
+expected, done = answers(), threading.Event()
+def work():
+    while not done.is_set():
+        assert answers() == expected
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+codes = set()
+for _ in range(25):
+    time.sleep(0.004 * random.random())
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        os._exit(0 if answers() == expected else 1)
+    codes.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    if codes != {0}:
+        break
+done.set()
+for thread in threads:
+    thread.join()
+print(codes)
+"""
+    model = pathlib.Path(__file__).parents[2] / "dss-cli" / "page" / "models" / "speech.safetensors"
+    assert run(code.replace("MODEL", repr(str(model)))).split() == ["{0}"]
+
+
+def test_a_training_in_a_forked_child(tmp_path):
+    """The same bits as in its parent, which has trained before."""
+    code = f"""
+import os, pathlib, signal, diagonal_ssm, test_runs
+folder = pathlib.Path({str(tmp_path)!r})
+def train(name):
+    return test_runs.tensors(diagonal_ssm.train("files", test_runs.waves(), out=folder / name, **test_runs.SMALL).path)
+expected = train("parent")
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if train("child") == expected and diagonal_ssm.get_num_threads() == 1 else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert run(code).split() == ["0"]
+
+
+def test_trainings_have_the_threads_that_were_set(tmp_path):
+    code = f"""
+import json, pathlib, diagonal_ssm, test_runs
+for threads, given in ((1, None), (2, None), (2, 1)):
+    diagonal_ssm.set_num_threads(threads)
+    out = pathlib.Path({str(tmp_path)!r}, f"{{threads}}-{{given}}")
+    diagonal_ssm.train("files", test_runs.waves(), out=out, threads=given, **test_runs.SMALL)
+    print(json.loads((out / "environment.json").read_text())["threads"] == (given or diagonal_ssm.get_num_threads()))
+"""
+    assert run(code).split() == ["True"] * 3
+
+
 def test_a_stream_in_use_at_a_fork(tmp_path):
     """The child says that it cannot be used, instead of waiting for a thread that it does not have."""
     code = f"""

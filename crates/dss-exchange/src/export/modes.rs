@@ -19,8 +19,8 @@ pub(super) struct Modes {
     pub c: Vec<C64>,
     /// Modes per channel.
     pub n: usize,
-    /// The greatest Re λΔ·L: above 0 for modes that grow up to the training length.
-    pub growth: f64,
+    /// −λΔ of the modes that grow (Re λ > 0) and 0 of the others, `[H, N]`; empty if none grows.
+    pub growing: Vec<C64>,
 }
 
 /// e^z − 1 without cancellation near 0.
@@ -37,7 +37,8 @@ fn complex(numbers: &[f64], at: usize) -> C64 {
     C64::new(numbers[2 * at], numbers[2 * at + 1])
 }
 
-/// Of DSS (§3.1). A mode with Re λ > 0 grows, with coefficients that make it end at its greatest after L steps.
+/// Of DSS (§3.1). A mode with Re λ > 0 is Σ_j u_j·e^(ζj) times c·e^(ζ(L−1−k)) at position k, with ζ = −λΔ: two factors of
+/// modulus at most 1 in the place of one that grows.
 pub(super) fn dss(
     config: &DssConfig,
     arrays: &Arrays<'_>,
@@ -48,7 +49,7 @@ pub(super) fn dss(
     let (n, ssms, per) = (config.n, config.ssms, config.delta.per_channel());
     let [lambda, delta, w] =
         ["lambda", "delta_log", "w"].map(|name| arrays.get(&format!("{layer}.mixer.{name}")));
-    let (mut a, mut c, mut growth) = (Vec::new(), Vec::new(), 0f64);
+    let (mut a, mut c, mut growing) = (Vec::new(), Vec::new(), Vec::new());
     for channel in 0..h {
         // One for both parts, or the real part's first.
         let own = &delta[channel * per..][..per];
@@ -60,26 +61,24 @@ pub(super) fn dss(
             }
             let w = complex(&w, channel * n + mode);
             let zeta = C64::new(delta_re * value.re, delta_im * value.im);
-            a.push(zeta.exp());
+            let grows = config.variant == Variant::Softmax && value.re > 0.0;
+            let zeta = if grows { -zeta } else { zeta };
+            a.push(if grows { C64::new(1.0, 0.0) } else { zeta.exp() });
+            growing.push(if grows { zeta } else { C64::new(0.0, 0.0) });
             c.push(match config.variant {
                 Variant::Softmax => {
-                    // Only numbers of modulus at most 1 are exponentiated.
-                    let falling = if value.re > 0.0 { -zeta } else { zeta };
-                    let den = expm1(falling * len as f64) * value;
-                    let c = w * expm1(falling) * den.conj() / (den.norm_sqr() + EPSILON);
-                    if value.re > 0.0 {
-                        growth = growth.max(zeta.re * len as f64);
-                        c * (falling * (len as f64 - 1.0)).exp()
-                    } else {
-                        c
-                    }
+                    let den = expm1(zeta * len as f64) * value;
+                    w * expm1(zeta) * den.conj() / (den.norm_sqr() + EPSILON)
                 }
                 Variant::Exp => w * expm1(zeta) * value.conj() / value.norm_sqr().max(EPSILON),
                 Variant::ExpNoScale => w,
             });
         }
     }
-    Modes { a, c, n, growth }
+    if growing.iter().all(|zeta| zeta.re == 0.0) {
+        growing.clear();
+    }
+    Modes { a, c, n, growing }
 }
 
 /// Of S4D: N/2 modes with twice the real part.
@@ -107,7 +106,7 @@ pub(super) fn s4d(config: &S4dConfig, arrays: &Arrays<'_>, layer: &str, h: usize
             c.push(2.0 * b * complex(&c_stored, channel * n + mode));
         }
     }
-    Modes { a, c, n, growth: 0.0 }
+    Modes { a, c, n, growing: Vec::new() }
 }
 
 /// A layer of S4: x' = ā·x − q·Re(r·x) + B̄·u, y = Re(c·x'), `[H, N/2]` each.

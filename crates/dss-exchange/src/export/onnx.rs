@@ -4,13 +4,14 @@
 //! |-------|-------|-|
 //! | `x` | i64 `[B]`, or f32 `[B, channels]` | the next position of B streams |
 //! | `state` | `[parts·layers, B, ..]` | what the mixers remember (`steps.rs`); zeros at first |
+//! | `position` | f64 `[B]` | of a model with modes that grow: positions so far; zeros at first |
 //! | `pool` | f32 `[B, H + 1]` | of a model that reads the mean: sum and count; zeros at first |
 //!
-//! The outputs are `y` `[B, O]`, the answer for everything so far, `next_state` and `next_pool`.
+//! The outputs are `y` `[B, O]`, the answer for everything so far, `next_state`, `next_position` and `next_pool`.
 
 use dss_format::{InputKind, ModelConfig, ModelFile, ModelIo, OutputKind, Pool, Positions};
 
-use super::graph::{Attribute, Dim, FLOAT, Graph, INT64, value_info};
+use super::graph::{Attribute, DOUBLE, Dim, FLOAT, Graph, INT64, value_info};
 use super::protobuf::Message;
 use super::reader::Arrays;
 use super::steps::{StateForm, WRITTEN};
@@ -18,8 +19,6 @@ use crate::error::{Error, Result};
 
 const OPSET: i64 = 17;
 const IR_VERSION: i64 = 8;
-/// The greatest growth e^x of a mode with Re λ > 0 that f32 holds with room to spare.
-const MAX_GROWTH: f64 = 60.0;
 
 /// The model as an ONNX file.
 ///
@@ -41,7 +40,7 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
             (value_info("x", FLOAT, &[Dim::Batch, Dim::Size(channels)]), x)
         }
     };
-    let (mut states, mut growth) = (Vec::new(), 0f64);
+    let (mut states, mut grows) = (Vec::new(), false);
     for i in 0..config.layers {
         let layer = format!("layers.{i}");
         let before = graph.norm_if(config.prenorm, config, &arrays, &layer, "norm", &x);
@@ -49,7 +48,7 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
             (0..form.parts).map(|part| graph.part_of_state(form.parts * i + part)).collect();
         let step = graph.mixer(&arrays, &layer, config, io.len, &before, &state)?;
         states.extend(step.next);
-        growth = growth.max(step.growth);
+        grows |= step.grows;
         let v = step.v;
         let sum = graph.node("Add", &[&x, &v], &[]);
         x = graph.norm_if(!config.prenorm, config, &arrays, &layer, "norm", &sum);
@@ -63,11 +62,6 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
             x = graph.norm_if(!config.prenorm, config, &arrays, &layer, "ff_norm", &sum);
         }
     }
-    if growth > MAX_GROWTH {
-        return Err(no(format!(
-            "modes with Re λ > 0 grow by e^{growth:.0} up to the training length, beyond what f32 holds"
-        )));
-    }
     if config.has_last_norm() {
         x = graph.norm(config, &arrays, "norm", &x);
     }
@@ -80,6 +74,12 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
         value_info("y", FLOAT, &[Dim::Batch, Dim::Size(io.output.outputs())]),
         value_info("next_state", form.kind, &state_shape),
     ];
+    if grows {
+        let one = graph.doubles("one", &[], &[1.0]);
+        graph.named("Add", &["position", &one], "next_position", &[]);
+        inputs.push(value_info("position", DOUBLE, &[Dim::Batch]));
+        outputs.push(value_info("next_position", DOUBLE, &[Dim::Batch]));
+    }
     if matches!(io.output, OutputKind::Sequence { .. }) && config.pool == Pool::Mean {
         x = graph.mean(&x, h);
         let shape = [Dim::Batch, Dim::Size(h + 1)];
@@ -104,7 +104,7 @@ pub fn to_onnx(file: &ModelFile) -> Result<Vec<u8>> {
     let mut properties = vec![("labels", serde_json::to_string(&meta.labels).unwrap_or_default())];
     // Growing modes end at the training length, cut kernels where they are cut.
     let cut = config.mixer.settings().ssm().map(|ssm| ssm.kernel_len).filter(|len| *len > 0);
-    let growing = (growth > 0.0).then_some(io.len);
+    let growing = grows.then_some(io.len);
     if let Some(end) = cut.into_iter().chain(growing).min() {
         properties.push(("max_steps", end.to_string()));
     }

@@ -8,6 +8,8 @@
 //! | `gru` | f32 `[layers, B, H]` |
 //! | `lstm` | f32 `[2·layers, B, H]`: h and c |
 
+use std::f64::consts::FRAC_PI_2;
+
 use dss_format::{Gelu, MixerConfig, ModelConfig};
 use dss_kernels::C64;
 
@@ -50,8 +52,8 @@ pub(super) struct Step {
     pub v: String,
     /// The parts of its next state, `[B, ..]` each.
     pub next: Vec<String>,
-    /// The greatest Re λΔ·L: above 0 for modes that grow up to the training length.
-    pub growth: f64,
+    /// Whether it reads the position, since some of its modes grow.
+    pub grows: bool,
 }
 
 impl Graph {
@@ -84,17 +86,18 @@ impl Graph {
         state: &[String],
     ) -> Result<Step> {
         let h = config.h;
-        let mut growth = 0.0;
+        let mut grows = false;
         let (y, next, glu) = match &config.mixer {
             MixerConfig::Dss(dss) => {
-                let modes = modes::dss(dss, arrays, layer, h, dss.shared().taps(len));
-                growth = modes.growth;
-                let (y, next) = self.modes(layer, &modes, h, u, state);
+                let norm_len = dss.shared().taps(len);
+                let modes = modes::dss(dss, arrays, layer, h, norm_len);
+                grows = !modes.growing.is_empty();
+                let (y, next) = self.modes(layer, &modes, [h, norm_len], u, state);
                 (y, next, dss.glu)
             }
             MixerConfig::S4d(s4d) => {
                 let modes = modes::s4d(s4d, arrays, layer, h);
-                let (y, next) = self.modes(layer, &modes, h, u, state);
+                let (y, next) = self.modes(layer, &modes, [h, len], u, state);
                 (y, next, s4d.glu)
             }
             MixerConfig::S4(s4) => {
@@ -116,7 +119,7 @@ impl Graph {
         };
         let gelu = config.mixer.settings().ssm().map_or(Gelu::Erf, |ssm| ssm.gelu);
         let v = self.readout(arrays, layer, h, &y, u, (glu, gelu));
-        Ok(Step { v, next, growth })
+        Ok(Step { v, next, grows })
     }
 
     /// Out(GELU(y + D·u)) of y and u `[B, H]`.
@@ -144,7 +147,8 @@ impl Graph {
         self.node("Mul", &[&value, &gate], &[])
     }
 
-    /// s' = ā·s + u, y = Re Σ_n c_n·s'_n, with modes of each channel.
+    /// s' = ā·s + u, y = Re Σ_n c_n·s'_n, with modes of each channel. Of modes that grow, at position k,
+    /// s' = s + e^(ζk)·u and c_n·e^(ζ(L−1−k)) in the place of c_n.
     ///
     /// As in `dss_kernels::Recurrence`, ā is the sum of two f32 numbers: one alone is wrong by up to 6e-8 per step,
     /// always in the same direction.
@@ -152,7 +156,7 @@ impl Graph {
         &mut self,
         layer: &str,
         modes: &Modes,
-        h: usize,
+        [h, len]: [usize; 2],
         u: &str,
         state: &[String],
     ) -> (String, Vec<String>) {
@@ -176,12 +180,52 @@ impl Graph {
         let low_re = self.products("Sub", [&re_low, s_re, &im_low, s_im]);
         let high_im = self.products("Add", [&re, s_im, &im, s_re]);
         let low_im = self.products("Add", [&re_low, s_im, &im_low, s_re]);
-        let next_re = self.node("Add", &[&high_re, &low_re], &[]);
-        let next_re = self.node("Add", &[&next_re, &wide], &[]);
-        let next_im = self.node("Add", &[&high_im, &low_im], &[]);
-        let terms = self.products("Sub", [&c_re, &next_re, &c_im, &next_im]);
+        let mut next_re = self.node("Add", &[&high_re, &low_re], &[]);
+        let mut next_im = self.node("Add", &[&high_im, &low_im], &[]);
+        let mut c = [c_re, c_im];
+        if modes.growing.is_empty() {
+            next_re = self.node("Add", &[&next_re, &wide], &[]);
+        } else {
+            let [[in_re, in_im], out] = self.growing(layer, &modes.growing, [h, modes.n, len]);
+            let [in_re, in_im] = [in_re, in_im].map(|part| self.node("Mul", &[&part, &wide], &[]));
+            next_re = self.node("Add", &[&next_re, &in_re], &[]);
+            next_im = self.node("Add", &[&next_im, &in_im], &[]);
+            let [c_re, c_im] = c;
+            c = [
+                self.products("Sub", [&c_re, &out[0], &c_im, &out[1]]),
+                self.products("Add", [&c_re, &out[1], &c_im, &out[0]]),
+            ];
+        }
+        let terms = self.products("Sub", [&c[0], &next_re, &c[1], &next_im]);
         let y = self.node("ReduceSum", &[&terms, &last], &[Attribute::Int("keepdims", 0)]);
         (y, vec![next_re, next_im])
+    }
+
+    /// e^(ζk) and e^(ζ(L−1−k)) at position k, real and imaginary part, `[B, H, N]` in f32: angles are as large as L, so the
+    /// powers are made in f64.
+    fn growing(&mut self, layer: &str, zeta: &[C64], [h, n, len]: [usize; 3]) -> [[String; 2]; 2] {
+        let mut table = |part: &str, of: fn(&C64) -> f64| {
+            let numbers: Vec<f64> = zeta.iter().map(of).collect();
+            self.doubles(&format!("{layer}.zeta_{part}"), &[h, n], &numbers)
+        };
+        let (re, im) = (table("re", |z| z.re), table("im", |z| z.im));
+        let last = self.doubles(&format!("{layer}.last"), &[], &[len as f64 - 1.0]);
+        let quarter = self.doubles(&format!("{layer}.quarter"), &[], &[FRAC_PI_2]);
+        let wide = self.integers(&[2], &[1, 2]);
+        let k = self.node("Unsqueeze", &["position", &wide], &[]);
+        let left = self.node("Sub", &[&last, &k], &[]);
+        [k, left].map(|k| {
+            let (size, angle) =
+                (self.node("Mul", &[&re, &k], &[]), self.node("Mul", &[&im, &k], &[]));
+            let size = self.node("Exp", &[&size], &[]);
+            let ahead = self.node("Add", &[&angle, &quarter], &[]);
+            // ONNX Runtime has the sine of f64, but not the cosine.
+            [ahead, angle].map(|angle| {
+                let part = self.node("Sin", &[&angle], &[]);
+                let part = self.node("Mul", &[&size, &part], &[]);
+                self.node("Cast", &[&part], &[Attribute::Int("to", FLOAT)])
+            })
+        })
     }
 
     /// x' = ā·x − q·Re(r·x) + B̄·u, y = Re Σ_n c_n·x'_n, in f64 as in `dss_kernels::s4::Recurrence`: the rank-one term is
@@ -287,7 +331,7 @@ impl Graph {
         let kept = self.node("Sub", &[before, &c], &[]);
         let kept = self.node("Mul", &[&g, &kept], &[]);
         let v = self.node("Add", &[&c, &kept], &[]);
-        Step { next: vec![v.clone()], v, growth: 0.0 }
+        Step { next: vec![v.clone()], v, grows: false }
     }
 
     /// i = σ(a₁), f = σ(a₂), g = tanh(a₃), o = σ(a₄), c' = f·c + i·g, h' = o·tanh(c')
@@ -307,6 +351,6 @@ impl Graph {
         let c = self.products("Add", [&f, &state[1], &i, &g]);
         let bent = self.node("Tanh", &[&c], &[]);
         let v = self.node("Mul", &[&o, &bent], &[]);
-        Step { next: vec![v.clone(), c], v, growth: 0.0 }
+        Step { next: vec![v.clone(), c], v, grows: false }
     }
 }

@@ -78,6 +78,9 @@ def write_arrays(folder: str, found: Sequence[Array], y: Array, classes: Sequenc
 
 def write_texts(path: str, texts: Sequence[str], labels: Sequence[Any]) -> None:
     """A table of labels and texts."""
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"sequence {i} is {type(text).__name__}, but the first one is a text")
     with open(path, "w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["label", "text"])

@@ -139,6 +139,9 @@ class Model:
 
     def predict_proba(self, sequences: Sequence[Positions]) -> npt.NDArray[np.float64]:
         """The probabilities of the classes for each of n sequences: [n, O], in the order of `labels`."""
+        task = self.meta.get("task") or {}
+        if task.get("target") == "value" or task.get("name") == "forecast":
+            raise ValueError("this model was trained to predict numbers, not classes: see predict, forward and forecast")
         logits = self._stacked(sequences).astype(np.float64)
         weights = np.exp(logits - logits.max(-1, keepdims=True))
         return weights / weights.sum(-1, keepdims=True)
@@ -155,7 +158,11 @@ class Model:
             raise ValueError("expected several sequences: put a single one into a list")
         if len(sequences) == 0:
             raise ValueError("expected at least one sequence, got none")
-        return np.stack([self.forward(sequence) for sequence in sequences])
+        found = [self.forward(sequence) for sequence in sequences]
+        if len({one.shape for one in found}) > 1:
+            what = "this model answers at every position, and the sequences have different lengths"
+            raise ValueError(f"{what}: call forward for each of them")
+        return np.stack(found)
 
     def forecast(self, series: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The next values [horizon] of a series [T], by a model of the task `forecast`, in the units of its data."""
@@ -198,9 +205,15 @@ class Model:
             return report
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the model file."""
-        with open(path, "wb") as file:
-            file.write(self._data)
+        """Writes the model file. One that was there stays until the new one is complete."""
+        part = f"{os.fspath(path)}.{os.getpid()}.part"
+        try:
+            with open(part, "wb") as file:
+                file.write(self._data)
+            os.replace(part, path)
+        finally:
+            if os.path.exists(part):
+                os.remove(part)
 
     def _positions(self, sequence: Positions) -> npt.NDArray[Any]:
         """A contiguous array of tokens (uint32) or numbers (float32)."""

@@ -97,6 +97,8 @@ def _written(task: str, data: Any, path: str, made: list[str]) -> list[str]:
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError("data must be a pair (X, y), or a path")
     x, y = data[0], np.asarray(data[1])
+    if y.ndim == 0:
+        raise ValueError(f"y must have a label for each sequence, but is {data[1]!r}")
     text = _data.is_text(x)
     found = x if text else _data.sequences(x)
     if len(found) != len(y):
@@ -118,7 +120,11 @@ def _written(task: str, data: Any, path: str, made: list[str]) -> list[str]:
             names, classes = np.unique(y, return_inverse=True)
         except TypeError:
             raise ValueError("y must have classes of one kind, numbers or texts, or floats to predict") from None
-        _data.write_arrays(folder, found, classes.reshape(y.shape), [str(name) for name in names])
+        labels = [str(name) for name in names]
+        for label in labels:
+            if len(label.splitlines()) > 1:
+                raise ValueError(f"the name of a class must be a single line, but one is {label!r}")
+        _data.write_arrays(folder, found, classes.reshape(y.shape), labels)
     return [f"task.path={_toml(folder)}", *target]
 
 

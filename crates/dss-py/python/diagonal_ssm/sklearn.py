@@ -222,6 +222,8 @@ class DSSRegressor(RegressorMixin, _Estimator):
 
     def _fit_numbers(self, x: Any, y: Any, **fixed: Any) -> None:
         y = _checked_labels(x, y).astype(np.float64)
+        if y.ndim > 2:
+            raise ValueError(f"y must be [n] or [n, O], but its shape is {y.shape}")
         if not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
         self._flat = y.ndim == 1
@@ -348,12 +350,16 @@ def _series(x: Any) -> tuple[list[Array], bool]:
         x = x.to_numpy()
     elif hasattr(x, "__array__"):
         x = np.asarray(x)
+    if isinstance(x, (str, bytes)) or not hasattr(x, "__len__"):
+        raise ValueError(f"expected a series [T], or several as [n, T] or a list, got {type(x).__name__}")
     if any(np.iscomplexobj(one) for one in x):
         raise ValueError("Complex data not supported: give real and imaginary parts as two series")
     if len(x) == 0:
         raise ValueError("Found array with 0 sample(s): at least one value is needed")
     single = np.ndim(x[0]) == 0
-    found = [np.asarray(one, dtype=np.float64).reshape(-1) for one in ([x] if single else x)]
+    found = [np.asarray(one, dtype=np.float64) for one in ([x] if single else x)]
+    if any(one.ndim != 1 for one in found):
+        raise ValueError(f"a series is [T] numbers, one at a time, but one has the shape {found[0].shape}")
     if any(not np.isfinite(one).all() for one in found):
         raise ValueError("a series contains NaN or infinity")
     return found, single

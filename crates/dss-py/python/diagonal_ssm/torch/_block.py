@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _ops
-from ._layers import DSSLayer, SSMLayer, State, checked, inside
+from ._layers import DSSLayer, SSMLayer, State, check_step, checked, inside
 
 
 class Norm(nn.Module):
@@ -159,6 +159,7 @@ class DSSBlock(nn.Module):
         """One position of each stream in evaluation: x [B, H] -> y [B, H], and the next state."""
         if self.training and (self.norm.kind == "batch" or self.dropout > 0):
             raise ValueError("the statistics of a batch and dropout are for whole sequences: call eval() first")
+        check_step(x, state, self.mixer.d_model)
         y, state = self.mixer.step(self.norm(x) if self.prenorm else x, state)
         return (x + y if self.prenorm else self.norm(x + y)), state
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -53,13 +54,31 @@ def checked(x: Tensor, lengths: Any, like: Tensor) -> Optional[Tensor]:
         raise ValueError(f"expected a tensor [B, L, {h}] with at least one position, got {found}")
     if not x.is_floating_point() or (_ops.fused(x) and x.dtype != like.dtype):
         raise ValueError(f"the input is {x.dtype}, but the parameters are {like.dtype}: convert one with .to()")
+    return checked_lengths(lengths, x)
+
+
+def checked_lengths(lengths: Any, x: Tensor, least: int = 0) -> Optional[Tensor]:
+    """The lengths of the sequences x [B, L, ..] as a tensor; an error if they are not [B] numbers from `least` to L."""
     if lengths is None:
         return None
     lengths = torch.as_tensor(lengths)
     if lengths.shape != x.shape[:1] or lengths.is_floating_point() or lengths.dtype == torch.bool:
         found = f"{list(lengths.shape)} of {lengths.dtype}"
         raise ValueError(f"lengths must be [B] = [{x.shape[0]}] whole numbers, but are {found}")
+    # A compiler cannot look at the values; a GPU would be waited for.
+    if not torch.compiler.is_compiling() and lengths.device.type == "cpu":
+        for length in lengths.tolist():
+            if not least <= length <= x.shape[1]:
+                raise ValueError(f"lengths must be from {least} to L = {x.shape[1]}, but one is {length}")
     return lengths
+
+
+def check_step(u: Any, state: State, d_model: int) -> None:
+    """An error if u is not one position of the streams of a state."""
+    streams = len(state[1])
+    if not isinstance(u, Tensor) or u.shape != (streams, d_model):
+        found = list(u.shape) if isinstance(u, Tensor) else type(u).__name__
+        raise ValueError(f"expected one position of each stream, a tensor [B, H] = [{streams}, {d_model}], got {found}")
 
 
 class SSMLayer(nn.Module):
@@ -80,6 +99,7 @@ class SSMLayer(nn.Module):
         super().__init__()
         if gelu not in ("erf", "tanh"):
             raise ValueError(f'gelu must be "erf" or "tanh", but is {gelu!r}')
+        d_model, l_max, kernel_len = (operator.index(size) for size in (d_model, l_max, kernel_len))
         if d_model < 1 or l_max < 1 or kernel_len < 0:
             given = f"{d_model}, {l_max} and {kernel_len}"
             raise ValueError(f"d_model and l_max must be at least 1 and kernel_len at least 0, but they are {given}")
@@ -137,6 +157,7 @@ class SSMLayer(nn.Module):
     def step(self, u: Tensor, state: State) -> tuple[Tensor, State]:
         """One position of each stream: u [B, H] -> y [B, H], and the next state."""
         self._check_streams()
+        check_step(u, state, self.d_model)
         y, state = self._step(self._step_tables(), u, state)
         return self.project(y + self.d * u), state
 
@@ -168,6 +189,12 @@ class SSMLayer(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_tables": None}
+
+
+def _states(d_state: int) -> int:
+    if operator.index(d_state) < 1:
+        raise ValueError(f"d_state must be at least 1, but is {d_state}")
+    return d_state
 
 
 def _delta_log(shape: tuple[int, ...], low: float, high: float) -> nn.Parameter:
@@ -232,7 +259,7 @@ class DSSLayer(SSMLayer):
         if variant not in ("softmax", "exp", "exp-no-scale"):
             raise ValueError(f'variant must be "softmax", "exp" or "exp-no-scale", but is {variant!r}')
         self.kind = variant
-        lam = torch.from_numpy(_native.skew_hippo(d_state))
+        lam = torch.from_numpy(_native.skew_hippo(_states(d_state)))
         if variant != "softmax":
             lam[:, 0] = torch.log(-lam[:, 0])
         self.register_parameter("lambda", nn.Parameter(_per_system(lam, ssms, d_model)))
@@ -278,7 +305,7 @@ class S4DLayer(SSMLayer):
         if discretisation not in ("zoh", "bilinear"):
             raise ValueError(f'discretisation must be "zoh" or "bilinear", but is {discretisation!r}')
         self.kind = f"s4d-{discretisation}"
-        lam = torch.from_numpy(_native.s4d_lambda(init, d_state))
+        lam = torch.from_numpy(_native.s4d_lambda(init, _states(d_state)))
         self.lambda_re = nn.Parameter(_per_system(torch.log(-lam[:, 0]), ssms, d_model))
         self.lambda_im = nn.Parameter(_per_system(lam[:, 1].clone(), ssms, d_model))
         self.delta_log = _delta_log((d_model,), dt_min, dt_max)
@@ -318,7 +345,7 @@ class S4Layer(SSMLayer):
     ) -> None:
         super().__init__(d_model, l_max, bidirectional, glu, kernel_len, gelu)
         self.delta_log = _delta_log((d_model,), dt_min, dt_max)
-        c = _complex_normal(2 if bidirectional else 1, d_model, d_state // 2).double()
+        c = _complex_normal(2 if bidirectional else 1, d_model, _states(d_state) // 2).double()
         delta_log = self.delta_log.detach().double()
         found = _native.s4_init(d_state, self.norm_len, delta_log.numpy(), c.numpy())
         lam, p, b, c = (torch.from_numpy(x).to(self.d.dtype) for x in found)

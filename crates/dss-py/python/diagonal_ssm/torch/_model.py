@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..model import Model, load
 from ._block import DSSBlock, Norm
-from ._layers import DSSLayer, S4DLayer, S4Layer, SSMLayer, State, inside
+from ._layers import DSSLayer, S4DLayer, S4Layer, SSMLayer, State, checked_lengths, inside
 
 _DTYPES = {"F32": np.float32, "F16": np.float16, "F64": np.float64}
 
@@ -22,34 +23,22 @@ ModelState = tuple[list[State], tuple[int, Tensor]]
 
 def load_model(path: Union[str, os.PathLike[str]]) -> DSSModel:
     """The model of a run directory (its best checkpoint) or of a model file, in evaluation mode."""
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        path = os.path.join(path, "best.safetensors")
-    header, tensors = read_safetensors(path)
-    model = DSSModel(json.loads(header["dss"]))
-    model.load_state_dict(tensors)
+    found = load(path)  # with all its checks
+    model = DSSModel(found.meta)
+    model.load_state_dict(_tensors(found._data))
     return model.eval()
 
 
-def read_safetensors(path: Union[str, os.PathLike[str]]) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors (float32, or float64 where the file has it) of a model file."""
-    with open(path, "rb") as file:
-        data = file.read()
-    start = 8 + int.from_bytes(data[:8], "little")
-    try:
-        header = json.loads(data[8:start])
-    except ValueError:
-        raise ValueError(f"{os.fspath(path)} is not a safetensors file") from None
-    meta, tensors = header.pop("__metadata__", {}), {}
-    if "dss" not in meta:
-        raise ValueError(f"{os.fspath(path)} is not a model file of ours: it has no description")
+def _tensors(data: bytes) -> dict[str, Tensor]:
+    """The tensors of a model file in float32, or float64 where the file has it."""
+    start, tensors = 8 + int.from_bytes(data[:8], "little"), {}
+    header = json.loads(data[8:start])
+    header.pop("__metadata__")
     for name, about in header.items():
         begin, end = (start + offset for offset in about["data_offsets"])
-        if end > len(data):
-            raise ValueError(f"{os.fspath(path)} is incomplete: it ends inside {name}")
         values = np.frombuffer(data[begin:end], _DTYPES[about["dtype"]]).reshape(about["shape"])
         tensors[name] = torch.from_numpy(values.astype(np.promote_types(values.dtype, np.float32)))
-    return meta, tensors
+    return tensors
 
 
 def _layer(settings: dict[str, Any], h: int, length: int, bidirectional: bool) -> SSMLayer:
@@ -143,6 +132,7 @@ class DSSModel(nn.Module):
 
         With an answer per position: [B, L, O]. For pairs, the first half of the batch are the first sequences: [B/2, O].
         """
+        lengths = checked_lengths(lengths, self._checked(x), least=1)
         x = self.hidden(x, lengths)
         if self.output == "position":
             return self.head(x)
@@ -158,6 +148,18 @@ class DSSModel(nn.Module):
         for layer in self.layers:
             x = layer(x, lengths)
         return self.norm(x, lengths) if isinstance(self.norm, Norm) else x
+
+    def _checked(self, x: Any) -> Tensor:
+        """x, or an error if it is not what the encoder reads."""
+        channels = self.meta["io"]["input"].get("channels")
+        if isinstance(x, Tensor) and 0 not in x.shape:
+            tokens = x.dim() == 2 and x.dtype in (torch.int64, torch.int32)
+            numbers = x.dim() == 3 and x.shape[2] == channels and x.is_floating_point()
+            if numbers if channels else tokens:
+                return x
+        wanted = f"[B, L, {channels}] floating-point numbers" if channels else "[B, L] token ids (int64)"
+        found = f"{x.dtype} of shape {list(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"expected a tensor {wanted}, got {found}")
 
     def _pooled(self, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
         if self.pool == "last":
@@ -197,7 +199,5 @@ class DSSModel(nn.Module):
             header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [begin, end]}
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
-        with open(path, "wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for array in arrays.values():
-                file.write(array.tobytes())
+        data = b"".join([len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in arrays.values())])
+        Model(data).save(path)  # which refuses what could not be loaded
