@@ -19,7 +19,7 @@ pub fn run(args: EvalArgs) -> Result<ExitCode, Failure> {
     let checkpoint = runs::model_file(&args.model)?;
     let own =
         if args.model.is_dir() { runs::existing(&args.model)? } else { file_config(&checkpoint)? };
-    let named = runs::data_file(own.task.name(), args.data.as_deref());
+    let named = runs::named_data(&own.task, args.data.as_deref(), &args.set)?;
     let sets: Vec<Setting> = named.into_iter().chain(args.set).collect();
     let config = changed(own, &sets)?;
     let device = device::named(&args.compute.device)?;

@@ -40,10 +40,15 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     allocator::keep_memory();
-    match run(Cli::parse()) {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
-    }
+    let result = match Cli::try_parse() {
+        Ok(cli) => run(cli),
+        // Help, the version, or wrong usage.
+        Err(text) => text
+            .print()
+            .map(|()| ExitCode::from(u8::try_from(text.exit_code()).unwrap_or(2)))
+            .map_err(|error| output::lost(error).into()),
+    };
+    result.unwrap_or_else(Failure::report)
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {

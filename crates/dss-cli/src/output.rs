@@ -20,7 +20,12 @@ static BAR: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 pub fn bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
-    written.map_err(|e| io::Error::new(e.kind(), format!("cannot write to standard output: {e}")))
+    written.map_err(lost)
+}
+
+/// The error of a write to standard output, which says so.
+pub fn lost(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write to standard output: {error}"))
 }
 
 /// Writes text and a line end; see [`text::printable`].

@@ -53,11 +53,43 @@ pub fn check_data(data: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// The setting that `--data FILE` means for a run that remembers another file.
-pub fn data_file(task: &str, data: Option<&Path>) -> Option<Setting> {
-    let file = data.filter(|data| data.is_file())?;
-    let has_path = TaskConfig::key_docs(task)?.iter().any(|(key, _)| *key == "path");
-    has_path.then(|| Setting::new("task.path", file.to_string_lossy().into_owned()))
+/// The setting that `--data PATH` means for a run that remembers where its data were: another file, or the file or
+/// folder of that name in another folder. `sets` may name the data themselves.
+pub fn named_data(
+    own: &TaskConfig,
+    data: Option<&Path>,
+    sets: &[Setting],
+) -> Result<Option<Setting>, Failure> {
+    let Some(data) = data else { return Ok(None) };
+    let keys = TaskConfig::key_docs(own.name()).unwrap_or_default();
+    let places =
+        ["path", "dir"].into_iter().filter(|key| keys.iter().any(|(known, _)| known == key));
+    let Some(key) = places.min_by_key(|key| *key != "path") else { return Ok(None) };
+    let setting =
+        |path: &Path| Setting::new(format!("task.{key}"), path.to_string_lossy().into_owned());
+    if data.is_file() {
+        return Ok((key == "path").then(|| setting(data)));
+    }
+    // The variable is for all commands; what is said here is for this one.
+    let said = std::env::var_os("DSS_DATA").is_none_or(|variable| Path::new(&variable) != data);
+    let named = sets.iter().any(|set| set.name() == key);
+    let Some(remembered) = own.place().map(Path::new).filter(|_| said && !named) else {
+        return Ok(None);
+    };
+    match remembered.file_name().map(|name| data.join(name)).filter(|path| path.exists()) {
+        Some(path) => Ok(Some(setting(&path))),
+        None if !remembered.exists() => Ok(None),
+        None if std::path::absolute(data).is_ok_and(|data| remembered.starts_with(data)) => {
+            Ok(None)
+        }
+        None => {
+            let (data, remembered) = (data.display(), remembered.display());
+            Err(Failure::usage(format!(
+                "--data: {data} does not hold the run's data, {remembered}"
+            ))
+            .hint(format!("to read other data, name them with --set task.{key}=PATH")))
+        }
+    }
 }
 
 /// The model file that a run directory or a file name means.

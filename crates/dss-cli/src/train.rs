@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use dss_report::report::write_report;
 use dss_train::config::{DEFAULT_PRESET, Objective, Setting};
+use dss_train::run_dir::RunDir;
 use dss_train::text::{duration, plural};
 use dss_train::{Config, Error, Event, Stopped, Summary, TrainConfig, TrainOptions, train};
 
@@ -68,11 +69,16 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
         Err(error) => {
             // The curves show what happened before the loss diverged.
             let diverged = matches!(error, Error::NonFinite { .. });
+            let full = matches!(&error, Error::Io { source, .. }
+                if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded));
             let report = (diverged && group.is_first()).then(|| write_report(&out));
             let failure = group::failure(&group, error, config.task.name(), &out);
             return Err(match report {
                 Some(Ok(path)) => {
                     failure.hint(format!("the curves so far: {}", text::shell(&path)))
+                }
+                _ if full && group.size() == 1 && RunDir::new(&out).holds_run() => {
+                    failure.hint(make_room(&config, &out))
                 }
                 _ => failure,
             });
@@ -92,11 +98,16 @@ pub fn run(args: TrainArgs) -> Result<ExitCode, Failure> {
     report?;
     // A reader that has gone away is not a failure.
     if let Some(error) = lost.get().filter(|e| e.kind() != io::ErrorKind::BrokenPipe) {
-        let (task, dir) = (config.task.name(), text::shell(&out));
         return Err(Failure::failed(eyre::Report::msg(format!("{error}; the state is saved")))
-            .hint(format!("make room, then continue: dss train {task} --resume --out {dir}")));
+            .hint(make_room(&config, &out)));
     }
     Ok(code)
+}
+
+/// What to do about a full disk.
+fn make_room(config: &Config, out: &Path) -> String {
+    let (task, dir) = (config.task.name(), text::shell(out));
+    format!("make room, then continue: dss train {task} --resume --out {dir}")
 }
 
 /// `dss pretrain`
@@ -151,7 +162,7 @@ fn resumed(args: &TrainArgs) -> Result<(Config, OutDirs), Failure> {
         return Err(Failure::usage(format!("{dir} is a run of task `{own}`, not of `{}`", s.task)));
     }
     let named = s.preset.is_some() || s.model.is_some() || !s.ablations.is_empty();
-    let data = runs::data_file(&s.task, args.data.as_deref());
+    let data = runs::named_data(&own.task, args.data.as_deref(), &s.sets)?;
     let sets: Vec<Setting> = data.into_iter().chain(s.sets.clone()).collect();
     let config = match named {
         true => s.resolve().map(|(config, _)| config),

@@ -42,6 +42,21 @@ pub(crate) fn skipped_entries(count: usize) -> String {
     }
 }
 
+/// A remark on numbers, `what`, that are so large for how little they differ that single precision does not tell them
+/// apart. A constant has the deviation 1.
+pub(crate) fn coarse(what: &str, mean: f64, deviation: f64) -> Option<Note> {
+    const STEPS: f64 = 32.0;
+    let step = mean.abs() * f64::from(f32::EPSILON);
+    let too_coarse = if deviation == 1.0 { step >= 2.0 } else { deviation < STEPS * step };
+    too_coarse.then(|| {
+        let text = format!(
+            "{what} are about {mean:.4e}, where numbers of single precision are {step:.1e} apart: their differences are \
+             lost; subtract a constant from them first"
+        );
+        text.into()
+    })
+}
+
 impl From<String> for Note {
     fn from(text: String) -> Self {
         Self::Remark(text)

@@ -7,7 +7,7 @@ use dss_format::feed;
 use serde::{Deserialize, Serialize};
 
 use crate::delimited::{Row, RowReader, Separator, is_decimal_comma};
-use crate::{Error, Result, io};
+use crate::{Error, Result, io, units};
 
 /// Whether the first row of a table holds names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,11 @@ const HEAD: usize = 100;
 
 impl Table {
     pub(crate) fn open(path: &Path, options: TableOptions<'_>) -> Result<Self> {
+        if path.exists() && !path.is_file() {
+            let what = "not a regular file, and a table is read more than once: write it to a file first (`dss predict` \
+                        takes it from standard input as -)";
+            return Err(Error::content(path, what));
+        }
         let given = options.separator.or_else(|| Separator::of_name(path));
         let (mut head, mut separator) = (Vec::new(), given.unwrap_or(Separator::Comma));
         let reader = RowReader::new(given).with_decimal_comma(options.decimal == Decimal::Comma);
@@ -152,10 +157,10 @@ impl Table {
             }
             let filled = cells.iter().rposition(|cell| !cell.trim().is_empty());
             if let Some(filled) = filled.map(|i| i + 1).filter(|filled| *filled > most) {
+                let (cells, separators) = (units::plural(most as u64, "cell"), self.separator.plural());
                 let what = format!(
-                    "expected at most {most} cells, as many as the header has, found {filled}; a cell with {} in it \
-                     has to be quoted",
-                    self.separator.plural()
+                    "expected at most {cells}, as many as the header has, found {filled}; a cell with {separators} in \
+                     it has to be quoted"
                 );
                 return Err(Error::line(&self.path, line, what));
             }

@@ -217,7 +217,7 @@ impl Error {
 fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            " (free some space, then continue with --resume; what was saved before is intact)"
+            " (free some space; what was saved before is intact)"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             " (choose a directory you may write to with --out)"

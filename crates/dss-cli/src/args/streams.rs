@@ -161,7 +161,7 @@ fn span(text: &str) -> Result<Span, String> {
 
 fn hertz(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
-        _ => Err("expected positions per second, such as 16000".into()),
+        Ok(x) if (1e-6..=1e9).contains(&x) => Ok(x),
+        _ => Err("expected positions per second, such as 16000, from 1e-6 to 1e9".into()),
     }
 }

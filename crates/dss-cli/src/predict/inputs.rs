@@ -1,7 +1,7 @@
 //! The files to read: those named, those in folders, and standard input.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use dss_data::{Encoder, npy};
@@ -13,7 +13,7 @@ use crate::interrupt;
 /// The files of a command line, in its order.
 pub(super) struct Inputs {
     pub files: Vec<InputFile>,
-    /// A folder for what came from standard input.
+    /// A folder for what came through pipes.
     temporary: Option<PathBuf>,
 }
 
@@ -38,9 +38,13 @@ impl InputFile {
         }
     }
 
-    /// An error about the file; one about standard input names it and not the temporary file.
+    /// An error about the file; one about a pipe names the pipe and not the temporary file.
     pub fn named(&self, error: dss_data::Error) -> dss_data::Error {
-        if self.name == "-" { error.with_file_name("standard input") } else { error }
+        match self.name.as_str() {
+            "-" => error.with_file_name("standard input"),
+            name if self.path != Path::new(name) => error.with_file_name(name),
+            _ => error,
+        }
     }
 }
 
@@ -62,6 +66,8 @@ impl Inputs {
                 inputs.read_standard_input(piped).map_err(|e| fault("standard input", e))?;
             } else if path.is_dir() {
                 inputs.walk(path, encoder).map_err(|e| fault(path.display(), e))?;
+            } else if is_pipe(path) {
+                inputs.read_pipe(path).map_err(|e| fault(path.display(), e))?;
             } else {
                 inputs.push(path.clone());
             }
@@ -93,35 +99,64 @@ impl Inputs {
         Ok(())
     }
 
-    /// Readers take files, and some read them twice, so standard input is first written to a file.
     fn read_standard_input(&mut self, kind: Option<PipedKind>) -> io::Result<()> {
-        if self.temporary.is_some() {
+        if self.files.iter().any(|file| file.name == "-") {
             return Err(io::Error::other("can only be read once"));
         }
-        let free = |i: &u32| {
-            let folder =
-                std::env::temp_dir().join(format!("dss-predict-{}-{i}", std::process::id()));
-            private().create(&folder).map(|()| folder)
-        };
-        let folder = (0..100)
-            .map(|i| free(&i))
-            .find(|made| !made.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AlreadyExists));
-        let folder = folder.unwrap_or_else(|| Err(io::Error::other("no free folder for it")))?;
-        let mut start = Vec::new();
-        self.temporary = Some(folder.clone());
-        interrupt::remove_first(folder.clone()).map_err(io::Error::other)?;
-        let mut input = io::stdin().lock();
+        let folder = self.folder()?;
+        let (mut input, mut start) = (io::stdin().lock(), Vec::new());
         (&mut input).take(npy::MAGIC.len() as u64).read_to_end(&mut start)?;
         let path = folder.join(match kind {
             Some(kind) => format!("-.{}", kind.ending()),
             None if start.starts_with(npy::MAGIC) => "-.npy".to_owned(),
             None => "-".to_owned(),
         });
-        let mut file = File::create_new(&path)?;
-        file.write_all(&start)?;
-        io::copy(&mut input, &mut file)?;
+        io::copy(&mut start.as_slice().chain(input), &mut File::create_new(&path)?)?;
         self.files.push(InputFile { name: "-".to_owned(), path });
         Ok(())
+    }
+
+    fn read_pipe(&mut self, pipe: &Path) -> io::Result<()> {
+        // The ending of its name counts, and several may have the same.
+        let folder = self.folder()?.join(self.files.len().to_string());
+        private().create(&folder)?;
+        let path = folder.join(pipe.file_name().unwrap_or_default());
+        io::copy(&mut File::open(pipe)?, &mut File::create_new(&path)?)?;
+        self.files.push(InputFile { name: pipe.display().to_string(), path });
+        Ok(())
+    }
+
+    /// The folder for what comes through pipes: readers take files, some of them twice.
+    fn folder(&mut self) -> io::Result<PathBuf> {
+        if let Some(folder) = &self.temporary {
+            return Ok(folder.clone());
+        }
+        let free = |i: u32| {
+            let folder =
+                std::env::temp_dir().join(format!("dss-predict-{}-{i}", std::process::id()));
+            private().create(&folder).map(|()| folder)
+        };
+        let folder = (0..100)
+            .map(free)
+            .find(|made| !made.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AlreadyExists));
+        let folder = folder.unwrap_or_else(|| Err(io::Error::other("no free folder for it")))?;
+        self.temporary = Some(folder.clone());
+        interrupt::remove_first(folder.clone()).map_err(io::Error::other)?;
+        Ok(folder)
+    }
+}
+
+/// Whether a path is that of a pipe: `<(command)`, for example.
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        fs::metadata(path).is_ok_and(|data| data.file_type().is_fifo())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
     }
 }
 

@@ -131,11 +131,14 @@ fn listen(
     source: &mut Source,
     answers: &mut Answers<'_>,
 ) -> Result<End, Failure> {
+    let mut pushed = source.push_first();
     loop {
+        // What came before a fault has its answers.
         take(model, listener, source.positions(), answers)?;
         source.clear();
+        pushed?;
         match arrivals.next()? {
-            Event::Bytes(bytes) => source.push(&bytes)?,
+            Event::Bytes(bytes) => pushed = source.push(&bytes),
             Event::Interrupted => {
                 answers.buffer()?;
                 return Ok(End::Interrupted);
@@ -143,9 +146,9 @@ fn listen(
             Event::End => break,
         }
     }
-    source.finish()?;
+    let finished = source.finish();
     take(model, listener, source.positions(), answers)?;
-    Ok(End::OfInput)
+    finished.map(|()| End::OfInput)
 }
 
 /// Takes all positions that have arrived, in blocks that end where a line is due.

@@ -55,6 +55,8 @@ pub struct Source {
     values: Vec<f32>,
     name: String,
     piped: bool,
+    /// Bytes that were looked at and are still to be taken.
+    first: Vec<u8>,
     /// Whether all bytes were taken.
     ended: bool,
     /// Whether it has been printed how a table is read.
@@ -173,6 +175,7 @@ impl Source {
             values: Vec::new(),
             name: arrivals.name().to_owned(),
             piped: arrivals.is_piped(),
+            first: Vec::new(),
             ended: false,
             described: false,
         };
@@ -238,8 +241,9 @@ impl Source {
             }
             _ => {}
         }
-        if !first.is_empty() {
-            self.push(&first)?;
+        match &self.kind {
+            Kind::Sound(_) if !first.is_empty() => self.push(&first)?,
+            _ => self.first = first,
         }
         // The rate of a sound decides about the model.
         while let Kind::Sound(Sound { reader, .. }) = &self.kind
@@ -282,6 +286,12 @@ impl Source {
             Kind::Tokens(feed) => feed.end,
             _ => None,
         }
+    }
+
+    /// Takes the bytes that told what the input is.
+    pub fn push_first(&mut self) -> Result<(), Failure> {
+        let first = std::mem::take(&mut self.first);
+        if first.is_empty() { Ok(()) } else { self.push(&first) }
     }
 
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {

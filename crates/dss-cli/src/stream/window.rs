@@ -61,15 +61,22 @@ fn whole_hops(window: f64, hop: f64) -> Result<usize, Failure> {
     .hint("such as --window 1s --hop 250ms"))
 }
 
+/// The longest length of input in positions: years of sound.
+const MOST: f64 = 1e12;
+
 /// A length of input in positions.
 pub fn positions(span: Span, option: &str, rate: Option<f64>) -> Result<f64, Failure> {
-    span.positions(rate).map(|count| count.max(1.0)).ok_or_else(|| {
-        Failure::usage(format!("the input has no rate, so {option} cannot be a time")).hint(
-            format!(
+    match span.positions(rate) {
+        Some(count) if count > MOST => {
+            Err(Failure::usage(format!("{option} is {count:.3e} positions, more than {MOST:e}"))
+                .hint("the unit is a position unless s or ms follows: 500, 2s, 250ms"))
+        }
+        Some(count) => Ok(count.max(1.0)),
+        None => Err(Failure::usage(format!("the input has no rate, so {option} cannot be a time"))
+            .hint(format!(
                 "give the number of positions per second with --rate, or give {option} in positions"
-            ),
-        )
-    })
+            ))),
+    }
 }
 
 /// `1.000 s`, or `784 positions`.

@@ -261,6 +261,7 @@ fn wrong_input_is_reported() {
     stream(b"", &[]).fails(1, &["the input was empty"]);
     stream(&bytes, &["--format", "flac"]).fails(1, &["not a FLAC file"]);
     stream(&bytes, &["--rate", "1"]).fails(2, &["ratio of the rates"]);
+    stream(&bytes, &["--rate", "1e-300"]).fails(2, &["from 1e-6 to 1e9"]);
     folder.run(&["stream", "nothing"]).fails(2, &["neither a run directory nor a file"]);
     folder.run(&["stream", text(&model), "missing.wav"]).fails(1, &["missing.wav"]);
     std::fs::write(folder.path("broken"), &std::fs::read(&model).unwrap()[..500]).unwrap();

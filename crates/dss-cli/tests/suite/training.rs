@@ -200,6 +200,37 @@ fn piped_texts() {
     folder.run(&["predict", "mine", "mine.csv"]).ok();
 }
 
+/// Readers that look at a table first read it twice, and a pipe gives its bytes once.
+#[cfg(unix)]
+#[test]
+fn tables_from_named_pipes_are_whole() {
+    let folder = Folder::new();
+    let row = |i: u32| format!("{i},{}\n", f64::from(i % 7));
+    let table: String = std::iter::once("t,v\n".to_owned()).chain((0..20_000).map(row)).collect();
+    std::fs::write(folder.path("table.csv"), &table).unwrap();
+    let sets = "input=8 horizon=2 layers=1 h=4 n=4 epochs=1 max_steps=1 train=100 val=20 test=20";
+    let mut args = vec!["train", "forecast", "table.csv", "--out", "run", "--quiet"];
+    sets.split(' ').for_each(|set| args.extend(["--set", set]));
+    folder.run(&args).ok();
+    let fifo = folder.path("pipe.csv");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let write = |table: String| {
+        let fifo = fifo.clone();
+        std::thread::spawn(move || std::fs::write(fifo, table))
+    };
+    let writer = write(table.clone());
+    let piped = folder.run(&["predict", "run", "pipe.csv"]).ok();
+    writer.join().unwrap().unwrap();
+    assert!(piped.err.contains("pipe.csv: 20000 rows"), "{piped:#?}");
+    assert_eq!(piped.out, folder.run(&["predict", "run", "table.csv"]).ok().out);
+    let writer = write(table.replace(",3\n", ",x\n"));
+    folder.run(&["predict", "run", "pipe.csv"]).fails(1, &["pipe.csv, line 5, column 2: expected"]);
+    writer.join().unwrap().unwrap();
+    for (task, path) in [("forecast", "pipe.csv"), ("files", "pipe.csv")] {
+        folder.run(&["train", task, path]).fails(1, &["pipe.csv: not a regular file"]);
+    }
+}
+
 /// A row of numbers, slow for even and fast for odd `i`.
 fn wave(i: u32) -> String {
     let pitch = if i.is_multiple_of(2) { 0.2 } else { 1.1 };
@@ -494,6 +525,18 @@ fn evaluation_and_resume_take_the_file_that_is_named() {
     std::fs::rename(folder.path("a.csv"), folder.path("moved/a.csv")).unwrap();
     let moved = folder.run(&["eval", "run", "--data", "moved"]).ok().err;
     assert!(moved.contains("a.csv: 40 rows") && !moved.contains("split"), "{moved}");
+    // A folder that is named is not ignored while the file of the training is still there.
+    std::fs::copy(folder.path("b.csv"), folder.path("a.csv")).unwrap();
+    std::fs::create_dir(folder.path("other")).unwrap();
+    let named = folder.run(&["eval", "run", "--data", "moved"]).ok().err;
+    assert!(named.contains("a.csv: 40 rows") && !named.contains("split"), "{named}");
+    let hint = ["--data: other does not hold", "a.csv", "--set task.path=PATH"];
+    folder.run(&["eval", "run", "--data", "other"]).fails(2, &hint);
+    folder.run(&[&resume[..5], &["--data", "other"]].concat()).fails(2, &hint);
+    let set = ["eval", "run", "--data", "other", "--set", "path=b.csv"];
+    assert!(folder.run(&set).ok().err.contains("b.csv: 40 rows"));
+    let variable = folder.command(&["eval", "run"]).env("DSS_DATA", "other").output().unwrap();
+    assert!(CliOutput::new(variable).ok().err.contains("a.csv: 40 rows"));
 }
 
 /// The last line of the result is a command that trains for longer, whichever limit ended the run.

@@ -200,6 +200,18 @@ fn manual_pages() {
     assert!(page.contains("\\-\\-resume"), "{page}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let folder = Folder::new();
+    for args in [["--help"], ["--version"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = folder.command(&args);
+        let ran = CliOutput::new(command.stdout(full).stderr(Stdio::piped()).output().unwrap());
+        ran.fails(1, &["cannot write to standard output"]);
+    }
+}
+
 /// `dss ... | head` must not end in a panic.
 #[test]
 fn a_reader_may_go_away() {

@@ -89,9 +89,15 @@ fn a_model_of_limited_length_runs_for_ever_with_windows() {
         let args = format!("stream run w.csv {args}");
         folder.run(&args.split(' ').collect::<Vec<_>>())
     };
+    let faulty = [rows[..3].concat(), "0.5,x\n".to_owned()].concat();
+    let faulty = piped(&folder, &["stream", "run", "-", "--every", "1"], faulty.as_bytes());
+    let faulty = faulty.fails(1, &["standard input: line 4, column 2: expected a number"]);
+    assert_eq!(faulty.out.lines().count(), 3, "what came before the fault has its answers");
     stream("--window 65").fails(2, &["65 positions, but the model takes 64", "--window"]);
     stream("--window 1s").fails(2, &["no rate, so --window cannot be a time"]);
     stream("--window 64 --hop 20").fails(2, &["3.2000 hops", "whole number"]);
+    stream("--window 18446744073709551615").fails(2, &["--window is 1.845e19 positions"]);
+    stream("--rate 10 --window 1e99s").fails(2, &["--window is 1.000e100 positions", "250ms"]);
     stream("--hop 32").ok();
     let rounded = stream("--window 63").ok();
     assert!(

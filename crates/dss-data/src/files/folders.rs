@@ -43,7 +43,7 @@ fn part(path: &Path, split: Split) -> Option<PathBuf> {
 
 /// Reads a table or a folder; `columns` are those of what was read before.
 fn read_one(config: &FilesConfig, path: &Path, columns: &[Column]) -> Result<Records> {
-    if path.is_file() {
+    if !path.is_dir() {
         return tables::read_rows(config, table(config, path)?, columns);
     }
     match (io::find(path, &["x.npy"]), io::find(path, &["y.npy"])) {

@@ -150,10 +150,15 @@ fn fault(path: &Path, record: &Record, what: &str) -> Error {
     }
 }
 
-/// The class that a label names; whole numbers are written one way (`1.0` is `1`).
+/// The class that a label names; whole numbers are written one way (`1.0` is `1`), but `01` is a name.
 fn class_name(label: &Label) -> Option<String> {
     let whole = |x: &f64| x.fract() == 0.0 && x.abs() < 1e15;
+    let is_code = |name: &str| {
+        let digits = name.trim_start_matches(['+', '-']);
+        digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit())
+    };
     match label {
+        Label::Name(name) if is_code(name) => Some(name.clone()),
         Label::Name(name) => Some(match name.parse::<f64>().ok().filter(whole) {
             Some(number) => (number as i64).to_string(),
             None => name.clone(),

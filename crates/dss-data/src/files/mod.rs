@@ -27,6 +27,7 @@ use self::labels::Labels;
 use self::record::{Content, Layout, Record, Records};
 use self::split::Item;
 use crate::config::TaskSource;
+use crate::note::coarse;
 pub use crate::table::{Decimal, Header};
 use crate::task::Split;
 use crate::{
@@ -85,6 +86,20 @@ impl TaskSource for FilesConfig {
         });
         let is_regression = matches!(spec.target, TargetKind::Values { .. });
         let target_scaling = is_regression.then(|| TargetScaling::of_targets(values));
+        if let Some(TargetScaling { mean, sd }) = &target_scaling {
+            let numbers = mean.iter().zip(sd);
+            notes.extend(numbers.filter_map(|(mean, sd)| coarse("the labels", *mean, *sd)));
+        }
+        if let Form::Numbers { scaling: Some(Scaling { mean, sd }), .. } = &shared.form {
+            let channels = mean.len();
+            for (channel, (mean, sd)) in mean.iter().zip(sd).enumerate() {
+                let what = match channels {
+                    1 => "the numbers".to_owned(),
+                    _ => format!("the numbers of channel {}", channel + 1),
+                };
+                notes.extend(coarse(&what, (*mean).into(), (*sd).into()));
+            }
+        }
         progress("fitting the linear baseline");
         let baselines = Baselines::fit(&spec, &splits[0], &splits[1])?;
         for split in &mut splits[1..] {

@@ -426,7 +426,11 @@ fn text_column(config: &FilesConfig, table: &Table, columns: &[usize]) -> Result
             "which column holds the text? Set task.text, or task.columns to columns of numbers";
         match not_a_number(table, columns) {
             Some((line, column, cell)) => {
-                let what = format!("{cell:?} is not a number, so this is read as text; {what}");
+                let what = format!(
+                    "{cell:?} is not a number, so this is read as text; {what}, or task.label if the label is in \
+                     column {}",
+                    column + 1
+                );
                 Error::cell(&table.path, line, column + 1, what)
             }
             None => Error::content(&table.path, what),

@@ -165,14 +165,18 @@ impl RowLabels {
         let classes: Vec<&str> = encoder.classes.iter().map(String::as_str).collect();
         let label = if classes.is_empty() { "a number".to_owned() } else { listed(&classes) };
         let (line, cells) = &self.example;
-        let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+        const SHOWN: usize = 4;
+        let mut shown: Vec<String> = cells.iter().take(SHOWN).map(|cell| quoted(cell)).collect();
+        if cells.len() > SHOWN {
+            shown.push(format!("{} more", cells.len() - SHOWN));
+        }
         let name = trained_name(encoder).unwrap_or(TEXT_NAMES[0]);
         let what = format!(
             "expected the text in column {} beside a label ({label}, or empty), or one text per row and nothing else; \
              found {}; a text with {} in it has to be quoted, and a header that calls a column {name:?} tells where the \
              text is",
             self.text + 1,
-            cells.join(" and "),
+            shown.join(" and "),
             table.separator.plural()
         );
         Error::line(&table.path, *line, what)

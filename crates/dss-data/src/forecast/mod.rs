@@ -24,6 +24,7 @@ use self::series::{Series, find};
 use self::windows::Windows;
 use crate::config::TaskSource;
 use crate::hash::SplitHash;
+use crate::note::coarse;
 use crate::{Dataset, Encoder, Error, InputKind, Result, TargetKind, Task, TaskSpec, limits};
 
 /// Settings of the task `forecast`.
@@ -111,7 +112,8 @@ impl TaskSource for ForecastConfig {
         };
         let splits: [Arc<dyn Dataset>; 3] =
             [Arc::new(train_windows), scored(val_windows), scored(test_windows)];
-        let notes = vec![series.description.into()];
+        let mut notes = vec![series.description.into()];
+        notes.extend(coarse("the values", mean, deviation));
         Ok(Task { notes, ..Task::new(spec, splits, hash, Encoder::Forecast(encoder)) })
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf> {
         true => data_dir.map(Path::to_owned),
         false => Some(io::resolve(path, data_dir)),
     };
-    if let Some(file) = given.as_ref().filter(|path| path.is_file()) {
+    if let Some(file) = given.as_ref().filter(|path| path.exists() && !path.is_dir()) {
         return Ok(file.clone());
     }
     let presence =

@@ -357,6 +357,35 @@ fn classes_of_one_sequence_are_remarked_on() {
     assert!(message.ends_with("task.test_fraction higher"), "{message}");
 }
 
+/// Seconds since 1970, for example.
+#[test]
+fn numbers_that_single_precision_does_not_tell_apart_are_announced() {
+    let folder = Folder::new();
+    let notes = |offset: f64, target| {
+        let x = |i: usize| offset + (i % 7) as f64;
+        let row = |i: usize| format!("{},{},{}\n", x(i * 3), x(i), x(i + 1));
+        folder.write("x.csv", (0..60).map(row).collect::<String>());
+        let path = folder.path("x.csv");
+        let task = load(FilesConfig { target, scale: Scale::Auto, ..config(&path) });
+        task.notes.iter().map(|note| format!("{note}\n")).collect::<String>()
+    };
+    for target in [TargetChoice::Class, TargetChoice::Value] {
+        assert!(!notes(1000.0, target).contains("single precision"));
+        let large = notes(1.7e9, target);
+        assert!(large.contains("the numbers are about 1.7000e9"), "{large}");
+        assert_eq!(large.contains("the labels are"), target == TargetChoice::Value, "{large}");
+    }
+}
+
+/// `1.0` is `1`, but `01` is a name of its own.
+#[test]
+fn codes_are_names() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{i},{}\n", ["01", "1", "1.0", "-02"][i % 4], i % 3);
+    folder.write("codes.csv", (0..40).map(row).collect::<String>());
+    assert_eq!(classes(&load(config(&folder.path("codes.csv")))), ["-02", "01", "1"]);
+}
+
 #[test]
 fn a_column_that_counts_the_steps_is_not_a_channel() {
     let folder = Folder::new();

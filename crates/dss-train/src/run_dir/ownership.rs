@@ -36,7 +36,10 @@ impl Claim {
                 }
             }
         }
-        Err(Error::RunBusy { dir: root.into() })
+        match fs::read_dir(root) {
+            Ok(_) => Err(Error::RunBusy { dir: root.into() }),
+            Err(error) => Err(Error::io("cannot make the directory", root)(error)),
+        }
     }
 
     /// `None` if another process has removed the directory or the lock's file meanwhile.

@@ -82,6 +82,14 @@ fn foreign_files_are_not_overwritten() {
     run(&small_listops(1), &out, false).unwrap();
 }
 
+/// Nobody uses a directory that cannot be made.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_directory_that_cannot_be_made_is_not_in_use() {
+    let error = RunDir::create(Path::new("/proc/dss-run")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot make the directory /proc/dss-run"), "{error}");
+}
+
 #[test]
 #[cfg(unix)]
 fn links_in_a_run_are_not_followed() {

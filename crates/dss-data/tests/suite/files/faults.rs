@@ -23,6 +23,10 @@ fn faults_have_a_place() {
         (String::new(), "the table is empty"),
         ("label,a\n".into(), "a header but no rows"),
         ("label\nup\ndown\n".into(), "nothing is left besides the label"),
+        (
+            "label\nup,1\n".into(),
+            "line 2: expected at most 1 cell, as many as the header has, found 2",
+        ),
     ];
     for (content, part) in cases {
         let windows = numbers(content.replace('\n', "\r\n"));
