@@ -9,7 +9,7 @@ use burn::tensor::{Gradients, Tensor};
 /// The preparation of one mixer; nothing for mixers that depend on the batch alone.
 #[derive(Debug, Clone, Default)]
 pub struct Prepared {
-    /// K: `[C, H, taps]`; shorter sequences use the first taps.
+    /// K: `[C, H, taps]`, or the functions of the lag that it is made of; shorter sequences use the first taps.
     kernel: Option<Tensor<3>>,
 }
 

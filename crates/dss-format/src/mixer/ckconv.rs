@@ -56,8 +56,9 @@ impl MixerSettings for CkconvConfig {
         all
     }
 
-    /// The kernels, their spectra and the gradients of both.
+    /// The spectra of the kernels.
     fn kept_for_backward(&self, context: &MixerContext) -> u64 {
-        saturating_product(&[context.h, context.h, context.len, 4, 10])
+        let frequencies = context.len.checked_next_power_of_two().unwrap_or(usize::MAX);
+        saturating_product(&[context.h, context.h, frequencies, 2, 4])
     }
 }

@@ -47,8 +47,10 @@ impl MixerSettings for LruConfig {
         validate_count(&["model.mixer.n"], "n", self.n)?;
         let Self { r_min, r_max, max_phase, .. } = *self;
         if !(0.0 <= r_min && r_min < r_max && r_max < 1.0) {
-            let what =
-                format!("0 <= r_min < r_max < 1 must hold, but they are {r_min} and {r_max}");
+            let tried = if 0.0 < r_max && r_max < 1.0 { "r_min = 0" } else { "r_max = 0.99" };
+            let what = format!(
+                "0 <= r_min < r_max < 1 must hold, but they are {r_min} and {r_max}: try {tried}"
+            );
             return Err(Error::setting(&["model.mixer.r_min", "model.mixer.r_max"], what));
         }
         let default = Self::default().max_phase;

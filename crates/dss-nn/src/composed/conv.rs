@@ -42,37 +42,42 @@ pub fn conv(u: Tensor<3>, k: Tensor<3>, bidirectional: bool) -> Tensor<3> {
     y.narrow(2, 0, l).swap_dims(1, 2)
 }
 
-/// y_t = Σ_j K_j·u_{t−j} with matrices K_j: u `[B, L, C]`, K `[O, C, taps]` -> `[B, L, O]`. One product of matrices for
-/// each frequency.
-pub(crate) fn conv_dense(u: Tensor<3>, k: Tensor<3>) -> Tensor<3> {
-    let ([batch, l, _], [outputs, _, taps]) = (u.dims(), k.dims());
-    let taps = taps.min(l);
-    let (u, k) = (u.swap_dims(1, 2), k.narrow(2, 0, taps)); // [B, C, L], [O, C, taps]
-    // [F, rows, columns] of the spectra of [rows, columns, F].
-    let by_frequency = |x: Complex<3>| x.map(|x| x.permute([2, 0, 1]));
-    let product = |u: Complex<3>, k: Complex<3>| {
-        let (u, k) = (by_frequency(u), by_frequency(k).map(|k| k.swap_dims(1, 2)));
-        let re = u.re.clone().matmul(k.re.clone()) - u.im.clone().matmul(k.im.clone());
-        let im = u.re.matmul(k.im) + u.im.matmul(k.re);
-        Complex::new(re, im).map(|y| y.permute([1, 2, 0])) // [B, O, F]
+/// y_t = Σ_j K_j·u_{t−j} with matrices K_j = Σ_r φ_r(j)·M_r, each a mixture of R functions of the lag: u `[B, L, C]`,
+/// φ `[R, taps]`, M `[R, C, O]` -> `[B, L, O]`.
+///
+/// Transforms are linear: the R spectra of the functions are mixed into the matrices of each frequency, and no kernel is
+/// transformed by itself.
+pub(crate) fn conv_mixture(u: Tensor<3>, functions: Tensor<2>, matrices: Tensor<3>) -> Tensor<3> {
+    let ([batch, l, _], [_, inputs, outputs]) = (u.dims(), matrices.dims());
+    let taps = functions.dims()[1].min(l);
+    let (u, functions) = (u.swap_dims(1, 2), functions.narrow(1, 0, taps)); // [B, C, L], [R, taps]
+    let matrices: Tensor<2> = matrices.flatten(1, 2); // [R, C·O]
+    // [B, O, F] of the spectra [B, C, F] and [R, F].
+    let product = |u: Complex<3>, functions: Complex<2>| {
+        let kernels = functions.map(|x| {
+            let k = x.transpose().matmul(matrices.clone());
+            k.reshape([-1, inputs as i64, outputs as i64]) // [F, C, O]
+        });
+        // The real parts of all sequences, then the imaginary ones.
+        let rows = Tensor::cat(vec![u.re, u.im], 0).permute([2, 0, 1]); // [F, 2B, C]
+        let y = kernels.map(|k| rows.clone().matmul(k)); // [F, 2B, O]
+        let part = |y: &Tensor<3>, i: usize| y.clone().narrow(1, i * batch, batch);
+        let (re, im) = (part(&y.re, 0) - part(&y.im, 1), part(&y.im, 0) + part(&y.re, 1));
+        Complex::new(re, im).map(|y| y.permute([1, 2, 0]))
     };
     let y = if u.dtype() == DType::F64 {
         let dft = Dft::new(l + taps, &u.device(), DType::F64);
-        let spectrum = |x: Tensor<3>| {
-            let [rows, columns, _] = x.dims();
-            let x = dft.forward(zeros_after(x, 2, dft.len()).flatten(0, 1));
-            x.reshape([rows, columns, dft.len()])
-        };
-        let y = product(spectrum(u), spectrum(k));
-        let [m1, m2] = dft.sizes();
-        dft.inverse(y.reshape([batch * outputs, m1, m2])).reshape([batch, outputs, dft.len()])
+        let (m, [m1, m2]) = (dft.len(), dft.sizes());
+        let functions = dft.forward(zeros_after(functions, 1, m)).map(|x| x.flatten(1, 2));
+        let u = dft.forward(zeros_after(u, 2, m).flatten(0, 1));
+        let y = product(u.reshape([batch, inputs, m]), functions);
+        dft.inverse(y.reshape([batch * outputs, m1, m2])).reshape([batch, outputs, m])
     } else {
         let m = (l + taps).next_power_of_two();
-        let spectrum = |x: Tensor<3>| {
-            let (re, im) = rfft(x, 2, Some(m));
-            Complex::new(re, im)
-        };
-        let y = product(spectrum(u), spectrum(k));
+        let (re, im) = rfft(functions, 1, Some(m));
+        let functions = Complex::new(re, im);
+        let (re, im) = rfft(u, 2, Some(m));
+        let y = product(Complex::new(re, im), functions);
         irfft(y.re, y.im, 2, Some(m))
     };
     y.narrow(2, 0, l).swap_dims(1, 2)
@@ -152,6 +157,44 @@ mod tests {
                             );
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// The definition, whatever the length and the number of taps.
+    #[test]
+    fn mixtures_equal_the_sum() {
+        let (b, r, c, o) = (2, 4, 3, 5);
+        for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F64, 1e-13)] {
+            for (l, taps) in [(1, 1), (2, 1), (7, 7), (33, 9), (64, 64), (100, 99), (20, 30)] {
+                let (u, phi) = (sines(b * l * c, 1.3), sines(r * taps, 2.1));
+                let matrices = sines(r * c * o, 0.7);
+                let numbers = |x: &[f64]| TensorData::new(x.to_vec(), [x.len()]);
+                let tensor =
+                    |x: &[f64]| Tensor::<1>::from_data(numbers(x), (&Device::flex(), dtype));
+                let y = conv_mixture(
+                    tensor(&u).reshape([b, l, c]),
+                    tensor(&phi).reshape([r, taps]),
+                    tensor(&matrices).reshape([r, c, o]),
+                );
+                let y: Vec<f64> = y.into_data().convert::<f64>().try_into_vec().unwrap();
+                for (i, got) in y.into_iter().enumerate() {
+                    let (sequence, t, output) = (i / (l * o), i / o % l, i % o);
+                    let mut want = 0.0;
+                    for lag in 0..taps.min(t + 1) {
+                        for input in 0..c {
+                            let k: f64 = (0..r)
+                                .map(|r| {
+                                    phi[r * taps + lag] * matrices[(r * c + input) * o + output]
+                                })
+                                .sum();
+                            want += k * u[(sequence * l + t - lag) * c + input];
+                        }
+                    }
+                    let what = format!("{dtype:?} L = {l}, taps = {taps}, t = {t}");
+                    let off = (got - want).abs();
+                    assert!(off < tolerance * (c * l) as f64, "{what}: {got} {want}");
                 }
             }
         }

@@ -19,7 +19,7 @@ mod s4d;
 pub use block::block;
 pub(crate) use block::{activated, gelu, mix, project};
 pub use conv::conv;
-pub(crate) use conv::conv_dense;
+pub(crate) use conv::conv_mixture;
 pub use embed::embed;
 pub use encode::encode;
 pub use kernel::kernel;

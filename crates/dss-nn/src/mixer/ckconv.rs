@@ -1,6 +1,8 @@
 //! CKConv (Romero et al. 2022): y_t = b + Σ_j K(j)·u_{t−j}, dense over the channels, then relu. K(j) `[H, H]` is a
 //! network of the place r = 1 − 2j/(L − 1) ∈ [−1, 1] of a lag, L the training length:
 //! K = W₂·sin(ω(W₁·sin(ω(W₀·r + b₀)) + b₁)) + b₂, each W weight-normed row by row.
+//!
+//! So all H·H kernels are mixtures of w + 1 functions of the lag, the last sines and 1: only these are transformed.
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -10,7 +12,7 @@ use dss_format::mixer::CkconvConfig;
 
 use super::state::MixerState;
 use super::{Init, Pass, Portrait, SequenceMixer, Subject, up_to, whole_only};
-use crate::composed::{constant, conv_dense};
+use crate::composed::{constant, conv_mixture};
 use crate::error::Result;
 use crate::linear::parameter;
 use crate::prepared::Prepared;
@@ -58,11 +60,14 @@ impl WeightNormed {
         }
     }
 
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+    fn weight(&self) -> Tensor<2> {
         let v = self.v.val();
         let size = v.clone().square().sum_dim(1).sqrt();
-        let weight = v * (self.g.val().unsqueeze_dim::<2>(1) * size.recip());
-        x.matmul(weight.transpose()) + self.bias.val().unsqueeze()
+        v * (self.g.val().unsqueeze_dim::<2>(1) * size.recip())
+    }
+
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        x.matmul(self.weight().transpose()) + self.bias.val().unsqueeze()
     }
 }
 
@@ -77,21 +82,37 @@ impl CkconvLayer {
         Ok(Self { kernel: maps.collect(), bias, config: *config, context })
     }
 
-    /// K: `[H, H, taps]`, outputs first, of the lags below `taps`.
-    fn kernels(&self, taps: usize) -> Tensor<3> {
-        let (h, bias) = (self.context.h, self.bias.val());
+    /// The last sines at the lags below `taps`: `[taps, w]`.
+    fn sines(&self, taps: usize) -> Tensor<2> {
+        let bias = self.bias.val();
         let span = (self.context.len - 1).max(1) as f64;
         let places = (0..taps).map(|lag| 1.0 - 2.0 * lag as f64 / span).collect();
         let mut x: Tensor<2> = constant(places, [taps, 1], &bias.device(), bias.dtype());
         for map in &self.kernel[..2] {
             x = (map.forward(x) * self.config.omega).sin();
         }
-        self.kernel[2].forward(x).transpose().reshape([h, h, taps])
+        x
     }
 
-    /// The convolution of u `[B, L, H]` alone, with its bias.
-    pub fn convolve(&self, u: Tensor<3>, kernels: Tensor<3>) -> Tensor<3> {
-        conv_dense(u, kernels) + self.bias.val().unsqueeze()
+    /// The functions of the lag that the kernels are mixtures of, at the lags below `taps`: `[1, w + 1, taps]`.
+    pub fn functions(&self, taps: usize) -> Tensor<3> {
+        let sines = self.sines(taps);
+        let one = sines.ones_like().narrow(1, 0, 1);
+        Tensor::cat(vec![sines, one], 1).transpose().unsqueeze()
+    }
+
+    /// K: `[H, H, taps]`, outputs first, of the lags below `taps`.
+    fn kernels(&self, taps: usize) -> Tensor<3> {
+        let h = self.context.h;
+        self.kernel[2].forward(self.sines(taps)).transpose().reshape([h, h, taps])
+    }
+
+    /// The convolution of u `[B, L, H]` alone, with its bias, by these [`Self::functions`].
+    pub fn convolve(&self, u: Tensor<3>, functions: Tensor<3>) -> Tensor<3> {
+        let (h, last) = (self.context.h, &self.kernel[2]);
+        let shares = Tensor::cat(vec![last.weight(), last.bias.val().unsqueeze_dim(1)], 1); // [H·H, w + 1]
+        let matrices = shares.transpose().reshape([-1, h as i64, h as i64]).swap_dims(1, 2);
+        conv_mixture(u, functions.squeeze_dim(0), matrices) + self.bias.val().unsqueeze()
     }
 }
 
@@ -102,7 +123,7 @@ impl SequenceMixer for CkconvLayer {
 
     fn prepare(&self, l: usize) -> Result<Prepared> {
         self.check_len(l)?;
-        Ok(Prepared::with_kernel(self.kernels(l)))
+        Ok(Prepared::with_kernel(self.functions(l)))
     }
 
     fn mix(&self, u: Tensor<3>, prepared: &Prepared, pass: &Pass) -> Tensor<3> {

@@ -148,8 +148,8 @@ impl SequenceMixer for LunaLayer {
         let packing = weights([(&self.pq, p), (&self.pk, u.clone())]).narrow(2, 0, used);
         let unpacking = weights([(&self.q, u), (&self.k, packed)]);
         vec![
-            Portrait::attention("p of the sequence", packing),
-            Portrait::attention("the sequence of p", unpacking),
+            Portrait::attention("p attends to the sequence", packing),
+            Portrait::attention("the sequence attends to p", unpacking),
         ]
     }
 

@@ -1,6 +1,7 @@
 //! Nyströmformer: golden values and gradients, the pseudo-inverse, plain attention as a special case, `dss-infer`.
 
 use burn::module::Param;
+use burn::tensor::activation::softmax;
 use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use dss_infer as infer;
 use dss_nn::config::{
@@ -31,20 +32,45 @@ fn golden_map(golden: &Golden, name: &str, h: usize) -> Linear {
     }
 }
 
-#[test]
-fn golden_values_and_gradients() {
-    let golden = Golden::read("nystrom").unwrap();
-    let [heads, m, taps] = ["heads", "landmarks", "conv"].map(|key| golden.usize(key));
-    let (batch, l, h) = (golden.usize("B"), golden.usize("L"), golden.usize("H"));
-    let config = NystromConfig { heads, landmarks: m, conv: taps, padded_len: 0 };
-    let mut layer = layer(config, h, l);
+fn golden_layer(golden: &Golden) -> NystromLayer {
+    let [heads, landmarks, taps] = ["heads", "landmarks", "conv"].map(|key| golden.usize(key));
+    let h = golden.usize("H");
+    let config = NystromConfig { heads, landmarks, conv: taps, padded_len: 0 };
+    let mut layer = layer(config, h, golden.usize("L"));
     for (name, map) in
         [("q", &mut layer.q), ("k", &mut layer.k), ("v", &mut layer.v), ("out", &mut layer.out)]
     {
-        *map = golden_map(&golden, name, h);
+        *map = golden_map(golden, name, h);
     }
     let conv = layer.conv.as_mut().unwrap();
     conv.weight = Param::from_tensor(golden.tensor("conv.weight", [heads, taps]).require_grad());
+    layer
+}
+
+/// Compares y and all gradients with a case of the golden file.
+fn compare(golden: &Golden, case: &str, layer: &NystromLayer, u: &Tensor<3>, y: Tensor<3>) {
+    assert_close(case, &values(&y), golden.get(&format!("{case}y")), 1e-11);
+    let gradients = (y.clone() * golden.tensor("g", y.dims())).sum().backward();
+    let conv = layer.conv.as_ref().unwrap();
+    let mut found =
+        vec![("u", grad(u, &gradients)), ("conv.weight", grad(&conv.weight.val(), &gradients))];
+    for (weight, bias, map) in [
+        ("q.weight", "q.bias", &layer.q),
+        ("k.weight", "k.bias", &layer.k),
+        ("v.weight", "v.bias", &layer.v),
+        ("out.weight", "out.bias", &layer.out),
+    ] {
+        found.push((weight, grad(&map.weight.val(), &gradients)));
+        found.push((bias, grad(&map.bias.val(), &gradients)));
+    }
+    assert_gradients(golden, case, &found);
+}
+
+#[test]
+fn golden_values_and_gradients() {
+    let golden = Golden::read("nystrom").unwrap();
+    let (batch, l, h) = (golden.usize("B"), golden.usize("L"), golden.usize("H"));
+    let layer = golden_layer(&golden);
     let lengths: Vec<usize> = golden.get("lengths").iter().map(|&l| l as usize).collect();
     for (case, lengths) in [("", None), ("masked.", Some(lengths))] {
         let u = golden.tensor("u", [batch, l, h]).require_grad();
@@ -57,23 +83,67 @@ fn golden_values_and_gradients() {
             .iter()
             .flat_map(|&len| (0..l * h).map(move |i| if i / h < len { 1.0 } else { 0.0 }));
         let y = y * tensor(&mask.collect::<Vec<f64>>(), [batch, l, h]);
-        assert_close(case, &values(&y), golden.get(&format!("{case}y")), 1e-11);
-        let gradients = (y * golden.tensor("g", [batch, l, h])).sum().backward();
-        let conv = layer.conv.as_ref().unwrap();
-        let mut found = vec![
-            ("u", grad(&u, &gradients)),
-            ("conv.weight", grad(&conv.weight.val(), &gradients)),
-        ];
-        for (weight, bias, map) in [
-            ("q.weight", "q.bias", &layer.q),
-            ("k.weight", "k.bias", &layer.k),
-            ("v.weight", "v.bias", &layer.v),
-            ("out.weight", "out.bias", &layer.out),
-        ] {
-            found.push((weight, grad(&map.weight.val(), &gradients)));
-            found.push((bias, grad(&map.bias.val(), &gradients)));
-        }
-        assert_gradients(&golden, case, &found);
+        compare(&golden, case, &layer, &u, y);
+    }
+}
+
+/// The equations, of sequences that landmarks divide. `whole_batch`: A⁺ begins with one scale for all sequences and heads,
+/// as in the authors' program, so that an answer depends on its batch there.
+fn literal(
+    layer: &NystromLayer,
+    u: Tensor<3>,
+    [heads, m]: [usize; 2],
+    whole_batch: bool,
+) -> Tensor<3> {
+    let [batch, l, h] = u.dims();
+    let d = h / heads;
+    let rows = u.reshape([batch * l, h]);
+    let project = |map: &Linear| -> Tensor<4> {
+        map.forward(rows.clone()).reshape([batch, l, heads, d]).swap_dims(1, 2)
+    };
+    let means = |x: &Tensor<4>| -> Tensor<4> {
+        let x: Tensor<5> = x.clone().reshape([batch, heads, m, l / m, d]);
+        (x.sum_dim(3) * (m as f64 / l as f64)).squeeze_dim(3)
+    };
+    let scale = (d as f64).powf(-0.25);
+    let (q, k, v) = (project(&layer.q) * scale, project(&layer.k) * scale, project(&layer.v));
+    let (q_means, k_means) = (means(&q), means(&k));
+    let weights =
+        |q: &Tensor<4>, k: &Tensor<4>| softmax(q.clone().matmul(k.clone().swap_dims(2, 3)), 3);
+    let a = weights(&q_means, &k_means);
+    let mut largest = a.clone().sum_dim(2).max_dim(3);
+    if whole_batch {
+        largest = largest.max().reshape([1, 1, 1, 1]);
+    }
+    let eye = Tensor::<2>::eye(m, &device()).cast(DType::F64).unsqueeze::<4>();
+    let mut z = a.clone().swap_dims(2, 3) * largest.recip();
+    for _ in 0..6 {
+        let az = a.clone().matmul(z.clone());
+        let less = |c: f64, x: Tensor<4>| eye.clone() * c - x;
+        z = z.matmul(less(13.0, az.clone().matmul(less(15.0, az.clone().matmul(less(7.0, az))))))
+            * 0.25;
+    }
+    let mut y = weights(&q, &k_means).matmul(z).matmul(weights(&q_means, &k).matmul(v.clone()));
+    let taps: Tensor<2> = layer.conv.as_ref().unwrap().weight.val();
+    let half = taps.dims()[1] / 2;
+    let zeros = Tensor::zeros([batch, heads, half, d], (&device(), DType::F64));
+    let v = Tensor::cat(vec![zeros.clone(), v, zeros], 2);
+    for j in 0..taps.dims()[1] {
+        y = y + v.clone().narrow(2, j, l) * taps.clone().narrow(1, j, 1).reshape([1, heads, 1, 1]);
+    }
+    layer.out.forward(y.swap_dims(1, 2).reshape([batch * l, h])).reshape([batch, l, h])
+}
+
+#[test]
+fn golden_equations_with_either_scale() {
+    let golden = Golden::read("nystrom").unwrap();
+    let shape = ["B", "L", "H"].map(|key| golden.usize(key));
+    let sizes = ["heads", "landmarks"].map(|key| golden.usize(key));
+    for (case, whole_batch) in [("", false), ("whole_batch.", true)] {
+        let layer = golden_layer(&golden);
+        let u = golden.tensor("u", shape).require_grad();
+        let y = literal(&layer, u.clone(), sizes, whole_batch);
+        compare(&golden, case, &layer, &u, y);
     }
 }
 
