@@ -1,6 +1,6 @@
 //! What a budget means for a task: which preset, how many steps, how many examples.
 //!
-//! Under a budget of time a task has its preset `laptop` (or `causal`, if it has that), and each of its runs the same
+//! Under a budget of time a task has its preset `laptop` (or `causal` or `hard`, if it has that), and each of its runs the same
 //! number of optimiser steps, whatever the model: as many as DSS-softmax makes in that time on this machine, less the
 //! evaluations. The schedule is half a cosine over these steps. Where evaluations would take too large a share, the
 //! validation and test sets are cut; where more examples can be generated than the preset has, up to the paper's number,
@@ -39,14 +39,15 @@ pub struct Plan {
     pub speed: Option<Speed>,
 }
 
-/// The preset that a task has under a budget. Where there is one that reads forwards only, as in the paper, it is that:
-/// recurrent nets cannot look ahead, and are compared with models that do not.
+/// The preset that a task has under a budget. If there is one that reads forwards only, as in the paper, it is that:
+/// recurrent nets cannot look ahead, and are compared with models that do not. Pathfinder's is the one without a
+/// curriculum, which a budget may cut short.
 pub(super) fn preset(task: &str, budget: Budget) -> &'static str {
     match budget {
         Budget::Full => PAPER,
         Budget::Seconds(_) | Budget::Steps(_) => presets_of(task)
             .map(|p| p.name)
-            .find(|&name| name == "causal")
+            .find(|name| ["causal", "hard"].contains(name))
             .unwrap_or(DEFAULT_PRESET),
     }
 }

@@ -5,8 +5,8 @@
 pub struct Preset {
     /// The task it is for.
     pub task: &'static str,
-    /// Its name: `laptop` is for two cores and little patience, `paper` has the paper's sizes; `causal` replaces
-    /// `laptop` in the paper's comparisons where `laptop` is bidirectional and the paper's model is not.
+    /// Its name: `laptop` is for two cores and little patience, `paper` has the paper's sizes; `causal` and
+    /// `hard` replace `laptop` in the paper's comparisons where `laptop` has what these cannot have.
     pub name: &'static str,
     /// The file. Its first line is a comment that says what it is; the comment after a value says where it comes from.
     pub text: &'static str,
@@ -71,6 +71,7 @@ pub const PRESETS: &[Preset] = presets![
     "retrieval" "laptop",
     "retrieval" "paper",
     "pathfinder" "laptop",
+    "pathfinder" "hard",
     "pathfinder" "paper",
     "path-x" "laptop",
     "path-x" "paper",
