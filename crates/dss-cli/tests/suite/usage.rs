@@ -143,7 +143,8 @@ fn messages_say_what_they_are_about() {
     let shown = run("config show files --set scale=standardize").ok().out;
     assert!(shown.contains("scale = \"standardise\""), "{shown}");
     let listed = run("config list").ok().out;
-    for line in ["Λ is initialised at random (§4.1)", "No layer sees further than 128 steps (§4.1)"] {
+    for line in ["Λ is initialised at random (§4.1)", "No layer sees further than 128 steps (§4.1)"]
+    {
         assert!(listed.contains(line), "{listed}");
     }
 }
