@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from diagonal_ssm.torch import DSSBlock, Norm
+from diagonal_ssm.torch import DSSBlock, Norm, keep_memory
 
 # Our names of the parameters that model_data.py makes.
 NAMES = {
@@ -53,6 +53,7 @@ def renamed(name):
 
 def build(size, p, stats, adamw):
     """Model and optimiser with these parameters and running statistics."""
+    keep_memory()
     model = Classifier(size).to(torch.from_numpy(p["head.bias"]).dtype)
     state = {renamed(name): torch.from_numpy(a) for name, a in p.items()}
     for name, a in stats.items():

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -232,3 +234,21 @@ def test_second_derivatives_in_the_plain_form():
     layer, u = LAYERS["exp"](), torch.randn(1, 4, 6, requires_grad=True)
     with dss.plain_torch():
         assert torch.autograd.gradgradcheck(lambda u: layer(u).sin().sum(), u)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of glibc")
+def test_memory_is_kept():
+    """Tensors of 80 MB cost thousands of new pages each time; not any more."""
+    code = """
+import resource, torch
+from diagonal_ssm.torch import keep_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(3):
+        torch.ones(20_000_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+first, kept = faults(), keep_memory()
+print(first > 10_000, kept, min(faults() for _ in range(4)) < 1000)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["True"] * 3, (done.stdout, done.stderr)

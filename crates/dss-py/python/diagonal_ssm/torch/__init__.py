@@ -9,6 +9,7 @@ Letters: B batch, L length, H channels (`d_model`), N states (`d_state`), C kern
 
 from ._block import DSSBlock, Norm
 from ._layers import DSSLayer, S4DLayer, S4Layer, SSMLayer, conv, ssm_kernel
+from ._memory import keep_memory
 from ._model import DSSModel, load_model
 from ._ops import plain_torch
 
@@ -21,6 +22,7 @@ __all__ = [
     "S4Layer",
     "SSMLayer",
     "conv",
+    "keep_memory",
     "load_model",
     "plain_torch",
     "ssm_kernel",
