@@ -153,8 +153,8 @@ impl SequenceMixer for LunaLayer {
         let packing = packing.narrow(2, 0, used);
         let unpacking = self.weights(self.map(&self.q, u), self.map(&self.k, packed));
         vec![
-            Portrait::attention("p of the sequence", packing),
-            Portrait::attention("the sequence of p", unpacking),
+            Portrait::attention("p attends to the sequence", packing),
+            Portrait::attention("the sequence attends to p", unpacking),
         ]
     }
 

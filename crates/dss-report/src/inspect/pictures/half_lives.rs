@@ -29,8 +29,12 @@ pub(super) fn curves(inspection: &Inspection) -> Scene {
     let (least, most) =
         all().fold((f64::INFINITY, 0.0f64), |(low, high), x| (low.min(x), high.max(x)));
     let (least, most) = if most > 0.0 { (least, most) } else { (1.0, 10.0) };
-    let frame =
-        Frame { x: MARGIN + LEFT, y: top, width: WIDTH - 2.0 * MARGIN - LEFT, height: HEIGHT };
+    let frame = Frame {
+        x: MARGIN + LEFT,
+        y: top,
+        width: WIDTH - 2.0 * MARGIN - LEFT - 12.0,
+        height: HEIGHT,
+    };
     let x = Axis::linear(0.0, 1.0, 5, false).in_percent();
     let panel = Panel { x, y: Axis::log(least, most), frame };
     panel.draw_columns(&mut scene);
