@@ -184,6 +184,11 @@ impl TaskConfig {
             _ => None,
         })
     }
+
+    /// Whether an answer is asked for at every position, as far as that is known before the data are read.
+    pub fn asks_at_every_position(&self) -> bool {
+        matches!(self, Self::Lm(_) | Self::Delay(_) | Self::Forecast(_))
+    }
 }
 
 tasks! {

@@ -1,6 +1,7 @@
 //! Values in their ranges.
 
 use dss_data::TaskConfig;
+use dss_nn::config::{InputKind, ModelIo, OutputKind};
 
 use super::place::{KeyPlaces, Place, blamed};
 use super::section::MIXER_KIND;
@@ -97,7 +98,15 @@ pub(super) fn validate(config: &Config, places: &KeyPlaces) -> Result<(), Config
         })?;
     }
     // Where L is not known yet, it is checked again with the data.
-    config.model.validate(config.task.known_len().unwrap_or(1)).map_err(|error| {
+    let len = config.task.known_len().unwrap_or(1);
+    let every_position =
+        config.train.objective == Objective::Pretrain || config.task.asks_at_every_position();
+    let valid = config.model.validate(len).and_then(|()| {
+        let (input, output) = (InputKind::Tokens { vocab: 1 }, OutputKind::Position { outputs: 1 });
+        let io = ModelIo { input, output, len };
+        if every_position { config.model.validate_for(&io) } else { Ok(()) }
+    });
+    valid.map_err(|error| {
         if is_lm && error.keys() == ["model.bidirectional"] {
             return ConfigError::Range {
                 place: place(Section::Mixer, "kind"),

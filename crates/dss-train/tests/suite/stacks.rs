@@ -85,16 +85,13 @@ fn every_model_is_resumed_evaluated_and_used() {
 /// What cannot be is refused before any data are read.
 #[test]
 fn bad_settings_are_named() {
-    let refused = |model: &str, sets: &[(&str, &str)]| {
+    let refused_for = |task: &str, model: &str, sets: &[(&str, &str)]| {
         let sets = sets.iter().map(|(key, value)| Setting::typed(key, value)).collect();
-        let request = Request {
-            task: "listops".into(),
-            model: Some(model.into()),
-            sets,
-            ..Request::default()
-        };
+        let request =
+            Request { task: task.into(), model: Some(model.into()), sets, ..Request::default() };
         request.resolve().unwrap_err().to_string()
     };
+    let refused = |model: &str, sets: &[(&str, &str)]| refused_for("listops", model, sets);
     let h = ("model.h", "64");
     for (error, parts) in [
         (refused("nystromformer", &[h, ("heads", "5")]), ["heads", "try 4"]),
@@ -110,6 +107,8 @@ fn bad_settings_are_named() {
         (refused("wavegan-d", &[("ff", "8")]), ["ff", "set ff to 0"]),
         (refused("wavegan-d", &[("variant", "original")]), ["convs", "try 1"]),
         (refused("luna", &[("bidirectional", "false")]), ["bidirectional", "causal"]),
+        (refused_for("delay", "wavegan-d", &[]), ["--model wavegan-d", "not about every position"]),
+        (refused_for("delay", "transformer", &[("pool", "cls")]), ["pool", "every position"]),
     ] {
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
