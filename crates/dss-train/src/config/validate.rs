@@ -99,13 +99,13 @@ pub(super) fn validate(config: &Config, places: &KeyPlaces) -> Result<(), Config
     }
     // Where L is not known yet, it is checked again with the data.
     let len = config.task.known_len().unwrap_or(1);
-    let pretrained = config.train.objective == Objective::Pretrain;
-    let valid = if pretrained || config.task.asks_at_every_position() {
+    let every_position =
+        config.train.objective == Objective::Pretrain || config.task.asks_at_every_position();
+    let valid = config.model.validate(len).and_then(|()| {
         let (input, output) = (InputKind::Tokens { vocab: 1 }, OutputKind::Position { outputs: 1 });
-        config.model.validate_for(&ModelIo { input, output, len })
-    } else {
-        config.model.validate(len)
-    };
+        let io = ModelIo { input, output, len };
+        if every_position { config.model.validate_for(&io) } else { Ok(()) }
+    });
     valid.map_err(|error| {
         if is_lm && error.keys() == ["model.bidirectional"] {
             return ConfigError::Range {
