@@ -67,7 +67,7 @@ def test_models(model, work, message):
         ((X, None), {}, "y must have a label for each sequence, but is None"),
         ((X, ["up\nand down", "down"] * 20), {}, "the name of a class must be a single line"),
         ((X[0], Y), {}, "a single sequence is X"),
-        (None, {}, r"say where the data are: data=\(X, y\), or a path"),
+        (None, {}, r"no data were given; use data=\(X, y\), or a path"),
     ],
 )
 def test_trainings(tmp_path, data, settings, message):
