@@ -47,7 +47,7 @@ impl TaskSource for FilesConfig {
             _ => io::resolve(&self.path, data_dir),
         };
         if !path.exists() {
-            let what = "there is no such file or folder; give its place with --set task.path=PATH";
+            let what = "no such file or folder; say where it is with --set task.path=PATH";
             return Err(Error::setting("path", &self.path, what));
         }
         progress(&format!("reading {}", path.display()));
